@@ -1,0 +1,38 @@
+//! aegis: evidence and limits on what AI agents do with tools.
+//!
+//! One static executable, of which this library is the inside. Knowledge runs
+//! one way: a module may use modules of a lower level only.
+//!
+//! | Level | Modules |
+//! |---|---|
+//! | 0 | [`wire`] |
+//! | 1 | [`sign`], `input`, `rpc` |
+//! | 2 | [`verify`], `chain` |
+//! | 6 | `wrap` |
+//! | 7 | `cli` |
+//!
+//! `tests/it/layers.rs` reads the `crate::` paths of every source file and
+//! fails when one points upwards or sideways. Only `cli` prints and only
+//! `main` exits.
+
+pub mod sign;
+pub mod verify;
+pub mod wire;
+
+mod cli;
+mod input;
+mod rpc;
+
+#[cfg(feature = "record")]
+mod chain;
+#[cfg(feature = "record")]
+mod wrap;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs the command line `args` (program name first) and returns the exit
+/// code that the process should end with. Exit codes are API: see SPEC.md.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    cli::main(args.into_iter().collect())
+}
