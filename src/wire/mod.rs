@@ -1,1 +1,17 @@
-//! Wire.
+//! The values and bytes of a Line: no I/O, no clock, no keys.
+//!
+//! * [`digest`]: SHA-256 digests that cannot be swapped for one another.
+//! * [`canon`]: the canonical form, RFC 8785 over the Line's value space.
+//! * [`decode`]: the only reader of Lines.
+//! * [`line`], [`outcome`], [`grant`], [`facts`]: every Line and its members.
+
+pub mod canon;
+pub mod decode;
+pub mod digest;
+pub mod facts;
+pub mod grant;
+pub mod hex;
+pub mod json;
+pub mod line;
+pub mod outcome;
+pub mod time;
