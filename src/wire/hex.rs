@@ -35,7 +35,10 @@ pub fn parse<const N: usize>(text: &str) -> Result<[u8; N], HexError> {
             found,
         });
     }
-    if let Some(at) = text.chars().position(|c| !matches!(c, '0'..='9' | 'a'..='f')) {
+    if let Some(at) = text
+        .chars()
+        .position(|c| !matches!(c, '0'..='9' | 'a'..='f'))
+    {
         return Err(HexError::Character(at));
     }
     let mut bytes = [0; N];

@@ -8,6 +8,7 @@
 pub mod canon;
 pub mod decode;
 pub mod digest;
+pub mod escape;
 pub mod facts;
 pub mod grant;
 pub mod hex;

@@ -1,0 +1,82 @@
+//! Attacker-chosen text made safe to print.
+//!
+//! Names, reasons and paths in a record come from whoever wrote it. Printed
+//! raw they could move the cursor, forge a verdict line or reorder the text
+//! around them. [`Escaped`] prints them on one line, unambiguously, cut at
+//! [`MAX_CHARS`].
+
+use std::fmt::{self, Write};
+
+/// How many characters of one text are printed before it is cut.
+pub const MAX_CHARS: usize = 512;
+
+/// Displays text with everything that could mislead a terminal or its reader
+/// written as `\u{…}`, and `\` as `\\`.
+#[derive(Clone, Copy)]
+pub struct Escaped<'a>(pub &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chars = self.0.chars();
+        for c in chars.by_ref().take(MAX_CHARS) {
+            match c {
+                '\\' => f.write_str("\\\\")?,
+                c if misleads(c) => write!(f, "\\u{{{:x}}}", u32::from(c))?,
+                c => f.write_char(c)?,
+            }
+        }
+        let rest = chars.count();
+        if rest > 0 {
+            write!(f, "… ({rest} more characters)")?;
+        }
+        Ok(())
+    }
+}
+
+/// Controls, line and paragraph separators, bidirectional controls, invisible
+/// characters and non-characters.
+fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        || u32::from(c) & 0xfffe == 0xfffe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_stays() {
+        assert_eq!(
+            Escaped("write_file/ü 日本").to_string(),
+            "write_file/ü 日本"
+        );
+    }
+
+    #[test]
+    fn what_moves_a_cursor_or_hides_is_spelt_out() {
+        assert_eq!(
+            Escaped("a\u{1b}[2K\r\nVerified\u{202e}\u{9b}\u{7f}\\").to_string(),
+            "a\\u{1b}[2K\\u{d}\\u{a}Verified\\u{202e}\\u{9b}\\u{7f}\\\\"
+        );
+        assert_eq!(
+            Escaped("\u{e0041}\u{feff}").to_string(),
+            "\\u{e0041}\\u{feff}"
+        );
+    }
+
+    #[test]
+    fn cut_at_the_bound_and_not_before() {
+        let at = "x".repeat(MAX_CHARS);
+        assert_eq!(Escaped(&at).to_string(), at);
+        let past = format!("{at}yz");
+        assert_eq!(
+            Escaped(&past).to_string(),
+            format!("{at}… (2 more characters)")
+        );
+    }
+}
