@@ -18,9 +18,10 @@ use std::fmt;
 use std::hash;
 use std::marker::PhantomData;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use super::hex::{self, Hex, HexError};
+use super::hex::{self, Bytes, Hex, HexError};
 
 /// What a digest is the digest of.
 pub trait Meaning {}
@@ -168,6 +169,18 @@ impl<M> fmt::Display for Digest<M> {
 impl<M> fmt::Debug for Digest<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl<M> Serialize for Digest<M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de, M: Meaning> Deserialize<'de> for Digest<M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Bytes::deserialize(deserializer).map(|Bytes(bytes)| Self::new(bytes))
     }
 }
 

@@ -1,1 +1,70 @@
-//! Placeholder.
+//! What an `open` Line says of its Session besides the format's own members:
+//! who wrote it, how durable it is, what it wraps (SPEC §5).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::{Digest, Line, Text};
+
+/// The program that wrote the Session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Emitter {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it was doing, like `wrap`.
+    pub verb: String,
+}
+
+/// When a Line is flushed to the disk (SPEC §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// Intent and outcome are each flushed before going on.
+    Full,
+    /// The intent is flushed before the request goes on; the outcome is
+    /// written before the answer goes on and flushed soon after.
+    Intent,
+    /// Nothing is flushed: what a killed process wrote survives, what was
+    /// written before a power cut may not.
+    Process,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::Intent => "intent",
+            Self::Process => "process",
+        })
+    }
+}
+
+/// The process that is wrapped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Child {
+    /// The program as it was named.
+    pub program: String,
+    /// SHA-256 over every argument, the program first, each followed by a NUL
+    /// byte. Arguments can hold secrets, so they are not recorded themselves.
+    pub argv_digest: Digest<Text>,
+}
+
+/// What the kernel enforces on the child.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Confinement {
+    /// Nothing: the child has the authority of its account.
+    None,
+}
+
+/// A Segment that this Session's Segment comes after, and anchors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Follows {
+    /// Its bare file name in the same directory.
+    pub segment: String,
+    /// The hash of its last Line.
+    pub tail: Digest<Line>,
+}
