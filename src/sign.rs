@@ -1,1 +1,0 @@
-//! Keys, signing, strict verification.
