@@ -19,6 +19,9 @@
 //! );
 //! ```
 
+mod cache;
+mod fixed;
+
 use std::fmt;
 
 use ed25519_dalek::{Signer as _, VerifyingKey};
@@ -26,6 +29,10 @@ use thiserror::Error;
 
 use crate::wire::digest::{self, Digest};
 use crate::wire::hex::{self, Hex, HexError};
+
+pub(crate) use cache::KeyCache;
+#[doc(hidden)]
+pub use fixed::PreparedKey;
 
 /// Checks that `signature` is one that `key` made over `message`.
 ///
