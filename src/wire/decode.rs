@@ -157,6 +157,11 @@ impl<'a> Row<'a> {
         &self.bytes
     }
 
+    /// Whether the row was in another spelling than the canonical one.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self.bytes, Cow::Owned(_))
+    }
+
     /// SHA-256 over the canonical bytes, signature included (SPEC §4).
     pub fn line_hash(&self) -> Digest<Line> {
         Digest::of(&self.bytes)

@@ -6,6 +6,7 @@
 //! [`MAX_CHARS`].
 
 use std::fmt::{self, Write};
+use std::path::Path;
 
 /// How many characters of one text are printed before it is cut.
 pub const MAX_CHARS: usize = 512;
@@ -28,6 +29,23 @@ impl fmt::Display for Escaped<'_> {
         let rest = chars.count();
         if rest > 0 {
             write!(f, "… ({rest} more characters)")?;
+        }
+        Ok(())
+    }
+}
+
+/// Displays a path as [`Escaped`] displays text, each byte that is not UTF-8
+/// as `\xhh`.
+#[derive(Clone, Copy)]
+pub struct EscapedPath<'a>(pub &'a Path);
+
+impl fmt::Display for EscapedPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.as_os_str().as_encoded_bytes().utf8_chunks() {
+            Escaped(chunk.valid()).fmt(f)?;
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
         }
         Ok(())
     }
@@ -67,6 +85,14 @@ mod tests {
             Escaped("\u{e0041}\u{feff}").to_string(),
             "\\u{e0041}\\u{feff}"
         );
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_path_need_not_be_text() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let path = Path::new(std::ffi::OsStr::from_bytes(b"a/\xff\n\xc3\xa9"));
+        assert_eq!(EscapedPath(path).to_string(), "a/\\xff\\u{a}é");
     }
 
     #[test]

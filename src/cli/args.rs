@@ -1,0 +1,132 @@
+//! From the process's arguments to what argh reads, and back.
+//!
+//! argh takes only UTF-8 and sees an option in everything that begins with a
+//! dash. Arguments that are not UTF-8, and `-` itself, are handed to it under
+//! a prefix, which [`PathArg`] takes off again.
+
+use std::ffi::OsString;
+
+use argh::{FromArgValue, FromArgs};
+
+use crate::wire::hex;
+
+/// A path, or `-`, of whatever bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PathArg(pub(super) OsString);
+
+impl FromArgValue for PathArg {
+    fn from_arg_value(value: &str) -> Result<Self, String> {
+        let Some(encoded) = value.strip_prefix(PREFIX) else {
+            return Ok(Self(value.into()));
+        };
+        let digits: Vec<u8> = encoded.bytes().collect();
+        let bytes = digits
+            .chunks(2)
+            .map(|pair| {
+                std::str::from_utf8(pair)
+                    .ok()
+                    .and_then(|p| u8::from_str_radix(p, 16).ok())
+            })
+            .collect::<Option<Vec<u8>>>()
+            .ok_or("not a path")?;
+        os_string(bytes).map(Self)
+    }
+}
+
+/// What stopped argh: a request for help, or a usage error.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    Help(String),
+    Usage(String),
+}
+
+/// Reads the arguments of `verb`.
+pub(super) fn parse<T: FromArgs>(verb: &str, args: &[OsString]) -> Result<T, Stop> {
+    let mut encoded = Vec::with_capacity(args.len());
+    for arg in args {
+        encode(arg, &mut encoded);
+    }
+    let encoded: Vec<&str> = encoded.iter().map(String::as_str).collect();
+    T::from_args(&["aegis", verb], &encoded).map_err(|stop| match stop.status {
+        Ok(()) => Stop::Help(stop.output),
+        Err(()) => Stop::Usage(stop.output.trim_end().to_owned()),
+    })
+}
+
+/// The help of `verb`.
+pub(super) fn help<T: FromArgs>(verb: &str) -> String {
+    match T::from_args(&["aegis", verb], &["--help"]) {
+        Err(stop) => stop.output,
+        Ok(_) => String::new(),
+    }
+}
+
+/// Splits off what follows the first `--`.
+pub(super) fn split_command(args: &[OsString]) -> (&[OsString], Option<&[OsString]>) {
+    match args.iter().position(|arg| arg == "--") {
+        Some(at) => (&args[..at], Some(&args[at + 1..])),
+        None => (args, None),
+    }
+}
+
+fn encode(arg: &OsString, out: &mut Vec<String>) {
+    match arg.to_str() {
+        Some(text) if text != "-" && !text.starts_with(PREFIX) => match text.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => {
+                out.push(option.to_owned());
+                encode(&value.into(), out);
+            }
+            _ => out.push(text.to_owned()),
+        },
+        _ => {
+            let hex = hex::Hex(arg.as_encoded_bytes());
+            out.push(format!("{PREFIX}{hex}"));
+        }
+    }
+}
+
+#[cfg(unix)]
+fn os_string(bytes: Vec<u8>) -> Result<OsString, String> {
+    use std::os::unix::ffi::OsStringExt as _;
+    Ok(OsString::from_vec(bytes))
+}
+
+#[cfg(not(unix))]
+fn os_string(bytes: Vec<u8>) -> Result<OsString, String> {
+    String::from_utf8(bytes)
+        .map(Into::into)
+        .map_err(|_| "a path that is not Unicode".to_owned())
+}
+
+/// A private-use character that no path begins with by accident; one that
+/// does is encoded too.
+const PREFIX: char = '\u{f8ff}';
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(arg: OsString) {
+        let mut encoded = Vec::new();
+        encode(&arg, &mut encoded);
+        assert_eq!(encoded.len(), 1);
+        assert!(encoded[0] != "-");
+        assert_eq!(PathArg::from_arg_value(&encoded[0]), Ok(PathArg(arg)));
+    }
+
+    #[test]
+    fn every_argument_survives() {
+        for arg in ["a", "", "-", "\u{f8ff}2d", "a=b", "é"] {
+            round_trip(arg.into());
+        }
+        #[cfg(unix)]
+        round_trip(os_string(vec![b'a', 0xff, b'\n']).expect("unix"));
+    }
+
+    #[test]
+    fn an_option_may_be_joined_to_its_value() {
+        let mut encoded = Vec::new();
+        encode(&"--trust-store=a=b".into(), &mut encoded);
+        assert_eq!(encoded, ["--trust-store", "a=b"]);
+    }
+}

@@ -1,0 +1,405 @@
+//! `aegis verify`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use argh::FromArgs;
+
+use super::args::PathArg;
+use super::exit::Exit;
+use super::progress::Progress;
+use super::ui::{self, Out, count};
+use super::verify_json;
+use super::{Request, UsageError};
+use crate::input::{Directory, Input, Source};
+use crate::sign::PublicKey;
+use crate::verify::{
+    Indeterminate, MAX_IN_FLIGHT_NAMES, Options, Report, Segment, Tampered, Trust, Verdict,
+    judge_segments, read_store, verify,
+};
+use crate::wire::digest::{Digest, Line};
+use crate::wire::escape::{Escaped, EscapedPath};
+
+/// Check record files offline: whether they are complete and unchanged, and
+/// under whose key.
+///
+/// Prints one verdict for each record: Verified, Tampered or Indeterminate.
+/// Without --key or --trust-store a Verified record is only consistent with
+/// itself; with one of them it is also proven to be written under that key.
+#[derive(FromArgs)]
+#[argh(
+    note = "PATH is a record file, an audit directory, or - for standard input.",
+    error_code(0, "Verified"),
+    error_code(1, "Tampered, or a usage error"),
+    error_code(2, "an input or the trust store could not be read"),
+    error_code(3, "Indeterminate")
+)]
+pub(super) struct Args {
+    /// accept records under this public key (64 hex digits); may be repeated
+    #[argh(option, arg_name = "HEX")]
+    key: Vec<String>,
+    /// accept records under the public keys in this file, one a line
+    #[argh(option, arg_name = "PATH")]
+    trust_store: Option<PathArg>,
+    /// demand that the line with this hash is still there
+    #[argh(option, arg_name = "LINE_HASH")]
+    expect_head: Option<String>,
+    /// text (default) or json: one object for each record
+    #[argh(option, arg_name = "text|json")]
+    format: Option<String>,
+    /// how many threads check signatures (default: one for each core)
+    #[argh(option, arg_name = "N")]
+    threads: Option<String>,
+    /// what to verify
+    #[argh(positional, arg_name = "PATH")]
+    paths: Vec<PathArg>,
+}
+
+/// What was asked for.
+pub(super) struct Verify {
+    keys: Vec<PublicKey>,
+    trust_store: Option<PathBuf>,
+    expect_head: Option<Digest<Line>>,
+    json: bool,
+    threads: Option<usize>,
+    sources: Vec<Source>,
+}
+
+impl TryFrom<Args> for Verify {
+    type Error = UsageError;
+
+    fn try_from(args: Args) -> Result<Self, UsageError> {
+        let mut sources: Vec<_> = args.paths.into_iter().map(|p| Source::of(p.0)).collect();
+        if sources.is_empty() {
+            return Err(UsageError("verify requires <PATH>".to_owned()));
+        }
+        if sources.iter().filter(|s| **s == Source::Stdin).count() > 1 {
+            return Err(UsageError(
+                "standard input (-) can be read only once".to_owned(),
+            ));
+        }
+        sources.sort_by(|a, b| bytes(a.name()).cmp(bytes(b.name())));
+        Ok(Self {
+            keys: args
+                .key
+                .iter()
+                .map(|key| {
+                    PublicKey::from_hex(key)
+                        .map_err(|e| UsageError(format!("--key needs a 64-hex public key: {e}")))
+                })
+                .collect::<Result<_, _>>()?,
+            trust_store: args.trust_store.map(|path| path.0.into()),
+            expect_head: args
+                .expect_head
+                .map(|hash| {
+                    Digest::from_hex(&hash).map_err(|e| {
+                        UsageError(format!("--expect-head needs a 64-hex line hash: {e}"))
+                    })
+                })
+                .transpose()?,
+            json: super::json_format(args.format.as_deref())?,
+            threads: args
+                .threads
+                .map(|n| match n.parse() {
+                    Ok(n @ 1..=MAX_THREADS) => Ok(n),
+                    _ => Err(UsageError(format!(
+                        "--threads needs a number from 1 to {MAX_THREADS}, got `{}`",
+                        Escaped(&n)
+                    ))),
+                })
+                .transpose()?,
+            sources,
+        })
+    }
+}
+
+impl Request for Verify {
+    fn run(self) -> Exit {
+        let options = match self.options() {
+            Ok(options) => options,
+            Err(exit) => return exit,
+        };
+        let mut run = Run {
+            several: self.sources.len() > 1,
+            out: Out::new(),
+            json: self.json,
+            exit: Exit::Ok,
+            head_met: false,
+            doubt: false,
+            options,
+        };
+        for source in self.sources {
+            run.source(source);
+        }
+        run.finish()
+    }
+}
+
+impl Verify {
+    fn options(&self) -> Result<Options, Exit> {
+        let mut keys = self.keys.clone();
+        if let Some(path) = &self.trust_store {
+            let shown = EscapedPath(path);
+            let text = fs::read_to_string(path).map_err(|e| {
+                ui::error(format_args!("read trust store {shown}: {e}"));
+                Exit::Unreadable
+            })?;
+            keys.extend(read_store(&text).map_err(|e| {
+                ui::error(format_args!("trust store {shown} {e}"));
+                Exit::Failed
+            })?);
+        }
+        let mut options = Options {
+            expect_head: self.expect_head,
+            ..Options::default()
+        };
+        if !self.keys.is_empty() || self.trust_store.is_some() {
+            options.trust = Trust::pinned(keys);
+        }
+        if let Some(threads) = self.threads {
+            options.threads = threads;
+        }
+        Ok(options)
+    }
+}
+
+/// A run over all inputs.
+struct Run {
+    several: bool,
+    out: Out,
+    json: bool,
+    exit: Exit,
+    head_met: bool,
+    /// Something was not read, so an absent head may be there.
+    doubt: bool,
+    options: Options,
+}
+
+impl Run {
+    fn source(&mut self, source: Source) {
+        let name = source.name().to_owned();
+        match source.resolve() {
+            Err(error) => self.unreadable(&name, &error),
+            Ok(Input::Single(source)) => {
+                if let Some(mut report) = self.walk(&source) {
+                    if !self.several {
+                        report = self.judge_head(report);
+                    }
+                    if !report.follows.is_empty() {
+                        ui::note(format_args!(
+                            "{}: follows {} of its directory, which were not checked; verify the directory to check them",
+                            EscapedPath(&name),
+                            count(report.follows.len() as u64, "segment", "segments")
+                        ));
+                    }
+                    self.block(&name, &report);
+                }
+            }
+            Ok(Input::Directory(directory)) => {
+                self.several = true;
+                self.directory(&directory);
+            }
+        }
+    }
+
+    fn directory(&mut self, directory: &Directory) {
+        if directory.others > 0 {
+            ui::note(format_args!(
+                "{}: {} not read: only regular files named *.aarl are",
+                EscapedPath(&directory.path),
+                count(directory.others as u64, "entry", "entries")
+            ));
+        }
+        if directory.segments.is_empty() {
+            if let Ok(empty) = verify(Box::new(io::empty()), &self.options) {
+                self.block(&directory.path, &empty);
+            }
+            return;
+        }
+        let mut segments: Vec<_> = directory
+            .segments
+            .iter()
+            .map(|name: &OsString| Segment {
+                name: name.clone(),
+                report: self.walk(&Source::Path(directory.path.join(name))),
+            })
+            .collect();
+        judge_segments(&mut segments, &self.options.trust);
+        for segment in segments {
+            if let Some(report) = segment.report {
+                self.block(&directory.path.join(segment.name), &report);
+            }
+        }
+    }
+
+    /// Walks over one record; tells why when it cannot be read.
+    fn walk(&mut self, source: &Source) -> Option<Report> {
+        self.options.progress.store(0, Ordering::Relaxed);
+        let walked = source.open().and_then(|opened| {
+            let progress = Progress::start(&self.options.progress, opened.length, source.name());
+            let report = verify(opened.reader, &self.options)?;
+            drop(progress);
+            if opened.shortened.load(Ordering::Relaxed) {
+                ui::note(format_args!(
+                    "{}: became shorter while it was read; the verdict is on what was read",
+                    EscapedPath(source.name())
+                ));
+            }
+            Ok(report)
+        });
+        match walked {
+            Ok(report) => {
+                self.head_met |= report.expected_head_met;
+                self.doubt |= report.limit_met;
+                Some(report)
+            }
+            Err(error) => {
+                self.unreadable(source.name(), &error);
+                None
+            }
+        }
+    }
+
+    /// With a single input the expected head is part of its verdict.
+    fn judge_head(&self, mut report: Report) -> Report {
+        if let Some(absent) = self.absent_head()
+            && !matches!(report.verdict, Verdict::Tampered(_))
+        {
+            report.verdict = absent;
+            report.in_flight = None;
+        }
+        report
+    }
+
+    fn absent_head(&self) -> Option<Verdict> {
+        let hash = self.options.expect_head.filter(|_| !self.head_met)?;
+        Some(if self.doubt {
+            Verdict::Indeterminate(Indeterminate::HeadNotReached { hash })
+        } else {
+            Verdict::Tampered(Tampered::HeadAbsent { hash })
+        })
+    }
+
+    fn block(&mut self, name: &Path, report: &Report) {
+        self.tell(&report.verdict);
+        notes(name, report);
+        if self.json {
+            let line = verify_json::report(name, report, &self.options.trust);
+            return self.out.line(line);
+        }
+        if self.several {
+            self.out.line(format_args!("input {}", EscapedPath(name)));
+        }
+        self.out.line(&report.verdict);
+        for key_id in &report.keys {
+            self.out.line(format_args!("key_id {key_id}"));
+        }
+        if let Some(at) = report.coverage {
+            let (session, seq) = (at.session, at.seq);
+            self.out
+                .line(format_args!("coverage session {session} seq {seq}"));
+        }
+        if let Some(calls) = &report.in_flight {
+            for call_id in &calls.call_ids {
+                self.out
+                    .line(format_args!("in_flight {}", Escaped(call_id)));
+            }
+            if calls.count > MAX_IN_FLIGHT_NAMES as u64 {
+                let more = calls.count - MAX_IN_FLIGHT_NAMES as u64;
+                self.out.line(format_args!("in_flight {more} more"));
+            }
+        }
+    }
+
+    fn unreadable(&mut self, name: &Path, error: &io::Error) {
+        self.exit = self.exit.or(Exit::Unreadable);
+        self.doubt = true;
+        ui::error(format_args!("read {}: {error}", EscapedPath(name)));
+        if self.json {
+            let line = verify_json::unreadable(name, error, &self.options.trust);
+            self.out.line(line);
+        }
+    }
+
+    fn tell(&mut self, verdict: &Verdict) {
+        self.exit = self.exit.or(exit(verdict));
+    }
+
+    fn finish(mut self) -> Exit {
+        if self.several
+            && let Some(absent) = self.absent_head()
+        {
+            self.tell(&absent);
+            if self.json {
+                let line = verify_json::all(&absent, &self.options.trust);
+                self.out.line(line);
+            } else {
+                self.out.line(absent);
+            }
+        }
+        match self.out.finish() {
+            Ok(()) => self.exit,
+            Err(error) => {
+                ui::error(format_args!("write standard output: {error}"));
+                self.exit.or(Exit::Unreadable)
+            }
+        }
+    }
+}
+
+pub(super) fn exit(verdict: &Verdict) -> Exit {
+    match verdict {
+        Verdict::Verified(_) => Exit::Ok,
+        Verdict::Tampered(_) => Exit::Failed,
+        Verdict::Indeterminate(_) => Exit::Indeterminate,
+    }
+}
+
+fn notes(name: &Path, report: &Report) {
+    let notes = &report.notes;
+    for (n, one, many) in [
+        (
+            notes.unmatched_intents,
+            "call has no outcome in its session",
+            "calls have no outcome in their session",
+        ),
+        (
+            notes.outcomes_without_intent,
+            "outcome has no intent before it",
+            "outcomes have no intent before them",
+        ),
+        (
+            notes.calls_without_id,
+            "intent or outcome carries no call_id",
+            "intents or outcomes carry no call_id",
+        ),
+        (
+            notes.signed_intents,
+            "intent carries a signature, which means nothing",
+            "intents carry signatures, which mean nothing",
+        ),
+        (
+            notes.non_canonical_rows,
+            "row is not written in canonical form",
+            "rows are not written in canonical form",
+        ),
+    ] {
+        if n > 0 {
+            ui::note(format_args!(
+                "{}: {}",
+                EscapedPath(name),
+                count(n, one, many)
+            ));
+        }
+    }
+}
+
+fn bytes(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// More than any machine has cores, and few enough to start them all.
+const MAX_THREADS: usize = 256;

@@ -1,0 +1,109 @@
+//! Rulings over the Segments of an audit directory (SPEC §7).
+//!
+//! Each Segment is a Chain file of its own. A later one names, in its signed
+//! `open`, those that had ended when it began, and the hash of their last
+//! Lines: so a Segment that was deleted, swapped or cut is seen, and the open
+//! tail of a process that was killed is anchored.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use super::reason::{Indeterminate, Tampered};
+use super::trust::Trust;
+use super::{Report, Verdict, VerifiedAs};
+use crate::wire::digest::Digest;
+use crate::wire::facts::Follows;
+
+/// A Segment and what its own walk found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its bare file name.
+    pub name: OsString,
+    /// What the walk over it found, if it could be read; the verdict may be
+    /// changed by the others.
+    pub report: Option<Report>,
+}
+
+/// Lets the Segments of one directory bear witness to each other.
+pub fn judge_segments(segments: &mut [Segment], trust: &Trust) {
+    let by_name: BTreeMap<&OsStr, usize> = segments
+        .iter()
+        .enumerate()
+        .map(|(i, segment)| (segment.name.as_os_str(), i))
+        .collect();
+    let mut rulings = Vec::new();
+    for (i, later) in segments.iter().enumerate() {
+        let follows = later.report.iter().flat_map(|report| &report.follows);
+        for follows in follows {
+            match by_name.get(OsStr::new(&follows.segment)) {
+                None => rulings.push((i, Ruling::Missing(follows.segment.clone()))),
+                Some(&earlier) => {
+                    if let Some(ruling) = judge(&segments[earlier], &later.name, follows) {
+                        rulings.push((earlier, ruling));
+                    }
+                }
+            }
+        }
+    }
+    // A contradiction outranks an absence, and both outrank an anchor.
+    rulings.sort_by_key(|(_, ruling)| match ruling {
+        Ruling::Contradicted(_) => 0,
+        Ruling::Missing(_) => 1,
+        Ruling::Anchored => 2,
+    });
+    for (i, ruling) in rulings {
+        let Segment { name, report } = &mut segments[i];
+        if let Some(report) = report {
+            apply(report, name, ruling, trust);
+        }
+    }
+}
+
+/// What `later` says of a Segment that it follows; nothing when the Segment
+/// was not read to its end.
+fn judge(segment: &Segment, later: &OsStr, follows: &Follows) -> Option<Ruling> {
+    let report = segment.report.as_ref().filter(|report| !report.limit_met)?;
+    let found = report.head.unwrap_or(Digest::GENESIS);
+    Some(if found == follows.tail {
+        Ruling::Anchored
+    } else {
+        Ruling::Contradicted(Tampered::SegmentTail {
+            segment: follows.segment.clone(),
+            later: later.to_string_lossy().into_owned(),
+            found,
+            expected: follows.tail,
+        })
+    })
+}
+
+enum Ruling {
+    Anchored,
+    Missing(String),
+    Contradicted(Tampered),
+}
+
+fn apply(report: &mut Report, name: &OsStr, ruling: Ruling, trust: &Trust) {
+    match (ruling, &report.verdict) {
+        (_, Verdict::Tampered(_)) => {}
+        (Ruling::Contradicted(reason), _) => {
+            report.verdict = Verdict::Tampered(reason);
+            report.in_flight = None;
+        }
+        (Ruling::Missing(segment), Verdict::Verified(_)) => {
+            report.verdict = Verdict::Indeterminate(Indeterminate::SegmentMissing {
+                segment,
+                later: name.to_string_lossy().into_owned(),
+            });
+        }
+        (Ruling::Anchored, Verdict::Indeterminate(Indeterminate::UnanchoredTail { .. })) => {
+            let unmatched = report.in_flight.take().map_or(0, |calls| calls.count);
+            report.notes.unmatched_intents += unmatched;
+            report.verdict = Verdict::Verified(match (trust, &report.keys[..]) {
+                (Trust::Unpinned, _) => VerifiedAs::Unpinned,
+                (_, [key_id]) => VerifiedAs::PinnedTo(*key_id),
+                _ => VerifiedAs::Pinned,
+            });
+        }
+        (Ruling::Missing(_) | Ruling::Anchored, _) => {}
+    }
+}
