@@ -1,0 +1,350 @@
+//! SPEC.md against itself and against the tree: its rules have ids that
+//! somebody cites, and what it prints hashes to what it publishes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use ed25519_dalek::{SigningKey, VerifyingKey};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+mod vectors;
+
+#[test]
+fn every_rule_id_is_stated_once_and_numbered_without_a_hole() {
+    let ids = bracketed_ids(&spec());
+    let unique: BTreeSet<_> = ids.iter().collect();
+    assert_eq!(ids.len(), unique.len(), "an id is stated twice: {ids:?}");
+
+    let mut families: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for id in &ids {
+        let (family, number) = split_id(id);
+        families.entry(family).or_default().insert(number);
+    }
+    for (family, numbers) in families {
+        let expected: BTreeSet<_> = (1..=numbers.len()).collect();
+        assert_eq!(numbers, expected, "numbers of {family}");
+    }
+}
+
+#[test]
+fn every_rule_is_cited_or_says_why_not() {
+    let stated: BTreeSet<_> = bracketed_ids(&spec()).into_iter().collect();
+    let families: BTreeSet<_> = stated.iter().map(|id| split_id(id).0).collect();
+    let listed: BTreeSet<_> = UNCITED
+        .iter()
+        .flat_map(|(ids, _)| ids.split_whitespace())
+        .map(str::to_owned)
+        .collect();
+    let cited = citations();
+
+    let missing: Vec<_> = stated
+        .difference(&cited)
+        .filter(|id| !listed.contains(*id))
+        .collect();
+    assert!(missing.is_empty(), "cited nowhere: {missing:?}");
+
+    let unknown: Vec<_> = cited
+        .iter()
+        .chain(&listed)
+        .filter(|id| families.contains(split_id(id).0) && !stated.contains(*id))
+        .collect();
+    assert!(unknown.is_empty(), "not in SPEC.md: {unknown:?}");
+    assert!(
+        UNCITED.iter().all(|(_, reason)| !reason.is_empty()),
+        "a reason is missing"
+    );
+}
+
+#[test]
+fn rules_that_are_referred_to_exist() {
+    let text = spec();
+    let stated: BTreeSet<_> = bracketed_ids(&text).into_iter().collect();
+    let families: BTreeSet<_> = stated.iter().map(|id| split_id(id).0).collect();
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    let dangling: Vec<_> = words
+        .filter(|word| {
+            word.split_once('-').is_some_and(|(family, number)| {
+                families.contains(family) && number.bytes().all(|b| b.is_ascii_digit())
+            })
+        })
+        .filter(|word| !stated.contains(*word))
+        .collect();
+    assert!(dangling.is_empty(), "{dangling:?}");
+}
+
+/// Every table row of SPEC §6 and §12 that names a printed block or prints
+/// the bytes itself publishes their length, where it gives one, and hash.
+#[test]
+fn published_hashes_are_those_of_the_printed_bytes() {
+    let text = spec();
+    let mut blocks = blocks(&text);
+    let session: String = golden_lines(&text)
+        .iter()
+        .map(|line| format!("{line}\n"))
+        .collect();
+    blocks.insert("golden-session".to_owned(), session);
+
+    let mut checked = BTreeSet::new();
+    for cells in table_rows(&format!(
+        "{}{}",
+        section(&text, "## 6. "),
+        section(&text, "## 12. ")
+    )) {
+        let Some(published) = cells.iter().skip(1).find_map(|cell| code_hash(cell)) else {
+            continue;
+        };
+        let Some(name) = first_code(&cells[0]) else {
+            continue;
+        };
+        // The vectors of §12.3 and §12.4 are assembled, not printed.
+        if name.ends_with(".aarl") {
+            continue;
+        }
+        let bytes = blocks.get(name).map_or(name, String::as_str);
+        assert_eq!(sha256(bytes.as_bytes()), published, "{name}");
+        if let Ok(length) = cells[1].parse::<usize>() {
+            assert_eq!(bytes.len(), length, "{name}");
+        }
+        checked.insert(name.to_owned());
+    }
+
+    let unchecked: Vec<_> = blocks.keys().filter(|b| !checked.contains(*b)).collect();
+    assert!(unchecked.is_empty(), "blocks without a hash: {unchecked:?}");
+    assert_eq!(checked.len(), blocks.len() + POLICY_SETS + STAND_INS);
+}
+
+#[test]
+fn printed_keys_are_the_fingerprints_of_their_seeds() {
+    let text = section(&spec(), "## 12. ").to_owned();
+    for seed in [DEV_SEED, &[9; 32]] {
+        let public = SigningKey::from_bytes(seed).verifying_key();
+        let key_id = sha256(public.as_bytes());
+        assert!(text.contains(&format!("`{}`", hex(public.as_bytes()))));
+        assert!(text.contains(&format!("`{key_id}`")));
+    }
+}
+
+#[test]
+fn golden_lines_chain_and_their_signatures_hold() {
+    let text = spec();
+    let lines = golden_lines(&text);
+    assert_eq!(lines.len(), 12);
+    let key = SigningKey::from_bytes(DEV_SEED).verifying_key();
+    let mut tail = GENESIS.to_owned();
+    for (seq, line) in lines.iter().enumerate() {
+        let value: Value = serde_json::from_str(line).expect("a golden line is JSON");
+        assert_eq!(canonical(&value), *line, "line {seq} is canonical");
+        assert_eq!(value["seq"], json!(seq));
+        assert_eq!(value["prev_hash"], json!(tail));
+        tail = sha256(line.as_bytes());
+        let signed = value["line_type"] != json!("intent");
+        assert_eq!(value.get("signature").is_some(), signed, "line {seq}");
+        if signed {
+            assert_signed(&value, &key);
+        }
+    }
+    let mut first: Value = serde_json::from_str(&lines[0]).expect("line 0 is JSON");
+    first
+        .as_object_mut()
+        .expect("line 0 is an object")
+        .remove("signature");
+    assert_eq!(canonical(&first), blocks(&text)["signing-input-0"]);
+}
+
+fn assert_signed(line: &Value, key: &VerifyingKey) {
+    let mut unsigned = line.clone();
+    let members = unsigned.as_object_mut().expect("a line is an object");
+    let signature = members.remove("signature").expect("a signature");
+    let signature = unhex(signature.as_str().expect("a string"));
+    let signature = ed25519_dalek::Signature::from_slice(&signature).expect("64 bytes");
+    key.verify_strict(canonical(&unsigned).as_bytes(), &signature)
+        .expect("the signature holds");
+}
+
+/// Canonical for the vectors: their names are ASCII, and `serde_json` keeps
+/// members in byte order.
+fn canonical(value: &Value) -> String {
+    value.to_string()
+}
+
+fn spec() -> String {
+    fs::read_to_string(root().join("SPEC.md")).expect("SPEC.md is readable")
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Ids of the form `[NAME-1]`, in the order of the text.
+fn bracketed_ids(text: &str) -> Vec<String> {
+    text.split('[')
+        .skip(1)
+        .filter_map(|rest| rest.split_once(']').map(|(id, _)| id))
+        .filter(|id| {
+            id.split_once('-').is_some_and(|(family, number)| {
+                !family.is_empty()
+                    && family.bytes().all(|b| b.is_ascii_uppercase())
+                    && !number.is_empty()
+                    && number.bytes().all(|b| b.is_ascii_digit())
+            })
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+fn split_id(id: &str) -> (&str, usize) {
+    let (family, number) = id.split_once('-').expect("an id has a number");
+    (family, number.parse().expect("a small number"))
+}
+
+/// Ids cited in a source file under src/ or tests/.
+fn citations() -> BTreeSet<String> {
+    let mut cited = BTreeSet::new();
+    let mut pending = vec![root().join("src"), root().join("tests")];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir).expect("a source directory is readable") {
+            let path = entry.expect("an entry is readable").path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).expect("a source file is readable");
+                cited.extend(bracketed_ids(&text));
+            }
+        }
+    }
+    cited
+}
+
+/// From the heading that starts with `heading` to the next of its level.
+fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let start = text.find(&format!("\n{heading}")).expect("the section") + 1;
+    let rest = &text[start..];
+    let end = rest[1..].find("\n## ").map_or(rest.len(), |end| end + 2);
+    &rest[..end]
+}
+
+/// The code blocks marked `aar`, by name, without the row end.
+fn blocks(text: &str) -> BTreeMap<String, String> {
+    text.split("\n```aar ")
+        .skip(1)
+        .map(|rest| {
+            let (name, rest) = rest.split_once('\n').expect("a block has a name");
+            let (bytes, _) = rest.split_once("\n```").expect("a block ends");
+            (name.to_owned(), bytes.to_owned())
+        })
+        .collect()
+}
+
+fn golden_lines(text: &str) -> Vec<String> {
+    let blocks = blocks(text);
+    (0..)
+        .map_while(|i| blocks.get(&format!("golden-{i}")).cloned())
+        .collect()
+}
+
+fn table_rows(text: &str) -> Vec<Vec<String>> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"))
+        .map(|row| row.split(" | ").map(str::to_owned).collect())
+        .collect()
+}
+
+fn first_code(cell: &str) -> Option<&str> {
+    cell.split('`').nth(1)
+}
+
+fn code_hash(cell: &str) -> Option<String> {
+    let code = cell.strip_prefix('`')?.strip_suffix('`')?;
+    (code.len() == 64 && code.bytes().all(|b| b.is_ascii_hexdigit())).then(|| code.to_owned())
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len() / 2)
+        .map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex digits"))
+        .collect()
+}
+
+const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const DEV_SEED: &[u8; 32] = b"aegis-insecure-dev-key-not-real!";
+const POLICY_SETS: usize = 5;
+const STAND_INS: usize = 4;
+
+/// Rules that no file has to cite, and why. A citation is an id in brackets
+/// in a source file; a rule that has one needs no entry here.
+const UNCITED: &[(&str, &str)] = &[
+    (
+        "MODEL-1 MODEL-2 MODEL-3 MODEL-4 MODEL-5 MODEL-6",
+        "shape of the file: for the tests of wire, chain and verify",
+    ),
+    ("WIRE-1 WIRE-2", "forms of values: for the tests of wire"),
+    (
+        "CANON-1 CANON-2 CANON-3 CANON-4 CANON-5 CANON-6 CANON-7 CANON-8 CANON-9 CANON-10 \
+         CANON-11 CANON-12 CANON-13 CANON-14 CANON-15",
+        "canonical form: for the tests of wire",
+    ),
+    (
+        "CHAIN-1 CHAIN-2 CHAIN-3 CHAIN-4 CHAIN-5 CHAIN-6 CHAIN-7 CHAIN-8 CHAIN-9",
+        "the chain rule: for the tests of wire and chain",
+    ),
+    (
+        "DUR-1 DUR-2 DUR-3 DUR-4 DUR-5 DUR-6 DUR-7 DUR-8",
+        "durability: for the tests of chain with a faulty sink",
+    ),
+    (
+        "LINE-1 LINE-2 LINE-3 LINE-4 LINE-5 LINE-6 LINE-7 LINE-8 LINE-9 LINE-10 LINE-11 \
+         LINE-12 LINE-13 LINE-14 LINE-15 LINE-16 LINE-17 LINE-18 LINE-19 LINE-20 LINE-21 \
+         LINE-22 LINE-23 LINE-24 LINE-25",
+        "what an emitter writes: for the tests of wire, chain and wrap",
+    ),
+    (
+        "POLICY-1 POLICY-2 POLICY-3 POLICY-4 POLICY-5",
+        "for the tests of whatever computes policy_set_hash",
+    ),
+    (
+        "SESS-1 SESS-2 SESS-3 SESS-4 SESS-5 SESS-6 SESS-7",
+        "Sessions in one file: for the tests of chain and verify",
+    ),
+    (
+        "SEG-1 SEG-2 SEG-3 SEG-4 SEG-5",
+        "audit directories: for the tests of chain and verify",
+    ),
+    (
+        "VERIFY-1 VERIFY-2 VERIFY-3 VERIFY-4 VERIFY-5 VERIFY-6 VERIFY-7 VERIFY-8 VERIFY-9 \
+         VERIFY-10 VERIFY-11 VERIFY-12 VERIFY-13 VERIFY-14 VERIFY-15 VERIFY-16 VERIFY-17 \
+         VERIFY-18 VERIFY-19 VERIFY-20 VERIFY-21 VERIFY-22 VERIFY-23 VERIFY-24 VERIFY-25 \
+         VERIFY-26 VERIFY-27 VERIFY-28 VERIFY-29 VERIFY-30 VERIFY-31 VERIFY-32 VERIFY-33 \
+         VERIFY-34 VERIFY-35 VERIFY-36 VERIFY-37 VERIFY-38 VERIFY-39 VERIFY-40 VERIFY-41 \
+         VERIFY-42 VERIFY-43 VERIFY-44 VERIFY-45 VERIFY-46 VERIFY-47 VERIFY-48 VERIFY-49 \
+         VERIFY-50 VERIFY-51 VERIFY-52 VERIFY-53 VERIFY-54 VERIFY-55 VERIFY-56 VERIFY-57 \
+         VERIFY-58 VERIFY-59 VERIFY-60 VERIFY-61 VERIFY-62 VERIFY-63",
+        "the walk, its reasons and rulings: for the tests of verify",
+    ),
+    (
+        "KEY-1 KEY-2 KEY-3 KEY-4 KEY-5 KEY-6 KEY-7 KEY-8 KEY-9 KEY-10 KEY-11 KEY-12 KEY-13 \
+         KEY-14",
+        "signatures, pins and key files: for the tests of sign, verify and chain",
+    ),
+    (
+        "ENV-1 ENV-2 ENV-3 ENV-4",
+        "digests over raw bytes: for the tests of wrap",
+    ),
+    (
+        "VER-1 VER-2 VER-3 VER-4",
+        "about how this format may change: nothing runs that could show it",
+    ),
+    (
+        "CLI-1 CLI-2 CLI-3 CLI-4 CLI-5 CLI-6 CLI-7 CLI-8 CLI-9 CLI-10 CLI-11 CLI-12 CLI-13 \
+         CLI-14",
+        "text, exit codes and JSON: for the tests of cli",
+    ),
+];
