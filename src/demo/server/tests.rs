@@ -123,10 +123,9 @@ impl Client {
     /// Closes the server's stdin, reads what is left and waits for its end.
     fn finish(mut self) -> (ExitCode, String) {
         self.to_server = None;
-        let code = self.server.join().unwrap();
         let mut rest = String::new();
         self.from_server.read_to_string(&mut rest).unwrap();
-        (code, rest)
+        (self.server.join().unwrap(), rest)
     }
 }
 
