@@ -8,7 +8,7 @@
 //! | 0 | [`wire`] |
 //! | 1 | [`sign`], `input`, `rpc` |
 //! | 2 | [`verify`], `chain` |
-//! | 6 | `wrap` |
+//! | 6 | `demo`, `wrap` |
 //! | 7 | `cli` |
 //!
 //! `tests/it/layers.rs` reads the `crate::` paths of every source file and
@@ -25,6 +25,8 @@ mod rpc;
 
 #[cfg(feature = "record")]
 mod chain;
+#[cfg(feature = "record")]
+mod demo;
 #[cfg(feature = "record")]
 mod wrap;
 
