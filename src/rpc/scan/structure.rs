@@ -1,0 +1,294 @@
+//! The grammar between strings, numbers and literals, and what the end of
+//! each value means to the message.
+
+use std::mem;
+
+use sha2::{Digest, Sha256};
+
+use super::keys::is_case_variant;
+use super::number::Number;
+use super::slot::{self, Role, Slot, Type, Want};
+use super::string::{Step, Str, plain_run};
+use super::{Keep, Level, MAX_BATCH, MAX_DEPTH, MAX_KEPT, Raw, Reason, Scanner, State, Sum};
+
+// Each function takes the piece and a position in it, and gives the position
+// of the next byte to read.
+impl Scanner {
+    pub(super) fn structure(&mut self, text: &str, at: usize) -> Result<usize, Reason> {
+        let byte = text.as_bytes()[at];
+        if self.state == State::EndCr {
+            return Err(Reason::BareCr);
+        }
+        match byte {
+            b' ' | b'\t' | b'\n' => return Ok(at + 1),
+            b'\r' => self.carriage_return()?,
+            _ => return self.token(text, at, byte),
+        }
+        Ok(at + 1)
+    }
+
+    pub(super) fn string(&mut self, text: &str, at: usize, body: Str) -> Result<usize, Reason> {
+        let bytes = text.as_bytes();
+        if body != Str::Plain {
+            let next = match body.step(bytes[at])? {
+                Step::Next(next) => next,
+                Step::Char(letter) => {
+                    if self.keep != Keep::Nothing {
+                        self.capture.push_char(letter);
+                    }
+                    Str::Plain
+                }
+            };
+            self.state = State::String(next);
+            return Ok(at + 1);
+        }
+        let end = at + plain_run(&bytes[at..]);
+        if self.keep != Keep::Nothing {
+            self.capture.push(&text[at..end]);
+        }
+        match bytes.get(end) {
+            None => return Ok(end),
+            Some(b'"') => self.text_ended(text, end + 1)?,
+            Some(b'\\') => self.state = State::String(Str::Escape),
+            Some(b'\r') => return Err(Reason::BareCr),
+            Some(_) => return Err(Reason::Control),
+        }
+        Ok(end + 1)
+    }
+
+    pub(super) fn number(
+        &mut self,
+        text: &str,
+        at: usize,
+        mut number: Number,
+    ) -> Result<usize, Reason> {
+        let bytes = text.as_bytes();
+        let mut end = at;
+        while let Some(next) = bytes.get(end).and_then(|byte| number.step(*byte)) {
+            number = next;
+            end += 1;
+        }
+        if self.keep != Keep::Nothing {
+            self.capture.push(&text[at..end]);
+        }
+        if end == bytes.len() {
+            self.state = State::Number(number);
+        } else if number.is_whole() {
+            self.text_ended(text, end)?;
+        } else {
+            return Err(Reason::BadNumber);
+        }
+        Ok(end)
+    }
+
+    pub(super) fn literal(
+        &mut self,
+        text: &str,
+        at: usize,
+        rest: &'static [u8],
+    ) -> Result<usize, Reason> {
+        match rest.split_first() {
+            Some((expected, rest)) if *expected == text.as_bytes()[at] => {
+                self.state = State::Literal(rest);
+                if rest.is_empty() {
+                    self.value_ended(text, at + 1);
+                }
+                Ok(at + 1)
+            }
+            _ => Err(Reason::BadLiteral),
+        }
+    }
+
+    fn carriage_return(&mut self) -> Result<(), Reason> {
+        self.state = match self.state {
+            State::Start | State::StartCr => State::StartCr,
+            State::End => State::EndCr,
+            _ => return Err(Reason::BareCr),
+        };
+        Ok(())
+    }
+
+    fn token(&mut self, text: &str, at: usize, byte: u8) -> Result<usize, Reason> {
+        match (self.state, byte) {
+            (State::StartCr, _) => return Err(Reason::BareCr),
+            (State::End, _) => return Err(Reason::Trailing),
+            (State::Start, _) if self.base == 0 && at == 0 && text.starts_with('\u{feff}') => {
+                return Err(Reason::ByteOrderMark);
+            }
+            (State::FirstKey | State::Key, b'"') => {
+                self.keep = Keep::Key;
+                self.capture.start(MAX_KEY);
+                self.state = State::String(Str::Plain);
+            }
+            (State::Colon, b':') => self.state = State::Value,
+            (State::AfterValue, b',') => self.comma(),
+            (State::FirstKey | State::AfterValue, b'}') => self.close(true, text, at)?,
+            (State::FirstElement | State::AfterValue, b']') => self.close(false, text, at)?,
+            (State::Start | State::Value | State::FirstElement, _) => self.value(text, at, byte)?,
+            _ => return Err(Reason::Unexpected),
+        }
+        Ok(at + 1)
+    }
+
+    /// Takes the first byte of a value.
+    fn value(&mut self, text: &str, at: usize, byte: u8) -> Result<(), Reason> {
+        let (value, state) = match byte {
+            b'{' => (Type::Object, State::FirstKey),
+            b'[' => (Type::Array, State::FirstElement),
+            b'"' => (Type::String, State::String(Str::Plain)),
+            b't' => (Type::True, State::Literal(b"rue")),
+            b'f' => (Type::False, State::Literal(b"alse")),
+            b'n' => (Type::Null, State::Literal(b"ull")),
+            _ => {
+                let number = Number::start(byte).ok_or(Reason::Unexpected)?;
+                (Type::Number, State::Number(number))
+            }
+        };
+        self.state = state;
+        let slot = mem::replace(&mut self.slot, Slot::Skip);
+        self.place(slot, value)?;
+        if slot != Slot::Skip {
+            self.want(slot, value, text, at);
+        }
+        match value {
+            Type::Object => self.open(true, slot.object_role()),
+            Type::Array if slot == Slot::Top => self.open(false, Role::Batch),
+            Type::Array => self.open(false, Role::Other),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a value that cannot be a message where one must be.
+    fn place(&mut self, slot: Slot, value: Type) -> Result<(), Reason> {
+        match (slot, value) {
+            (Slot::Top, Type::Object) => {}
+            (Slot::Top, Type::Array) => self.batch = Some(Vec::new()),
+            (Slot::Top, _) => return Err(Reason::NotAMessage),
+            (Slot::Element, Type::Object) => {
+                self.elements += 1;
+                if self.elements > MAX_BATCH {
+                    return Err(Reason::BatchTooLong);
+                }
+            }
+            (Slot::Element, _) => return Err(Reason::NotAnObject),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn want(&mut self, slot: Slot, value: Type, text: &str, at: usize) {
+        let want = slot::begin(&mut self.message, slot, value);
+        if let Want::Text(bound) = want {
+            self.keep = Keep::Value(slot, value);
+            self.capture.start(bound);
+            if value == Type::Number {
+                self.capture.push(&text[at..=at]);
+            }
+        }
+        if want == Want::Sum || slot == Slot::Id {
+            self.raw = Some(Raw {
+                slot,
+                depth: self.levels.len(),
+                start: self.base + at as u64,
+                unhashed: at,
+                hasher: (want == Want::Sum).then(Sha256::new),
+            });
+        }
+    }
+
+    fn open(&mut self, is_object: bool, role: Role) -> Result<(), Reason> {
+        if self.levels.len() == MAX_DEPTH {
+            return Err(Reason::TooDeep);
+        }
+        self.slot = first_slot(role);
+        self.levels.push(Level {
+            is_object,
+            role,
+            scope: self.members.open(),
+        });
+        Ok(())
+    }
+
+    fn comma(&mut self) {
+        let Some(level) = self.levels.last() else {
+            return;
+        };
+        self.slot = first_slot(level.role);
+        self.state = match level.is_object {
+            true => State::Key,
+            false => State::Value,
+        };
+    }
+
+    fn close(&mut self, is_object: bool, text: &str, at: usize) -> Result<(), Reason> {
+        let level = self.levels.pop_if(|level| level.is_object == is_object);
+        let level = level.ok_or(Reason::Unexpected)?;
+        self.slot = Slot::Skip;
+        self.members.close(level.scope);
+        if level.role == Role::Message {
+            slot::settle(&mut self.message);
+            if let Some(batch) = &mut self.batch {
+                batch.push(mem::take(&mut self.message));
+            }
+        }
+        self.value_ended(text, at + 1);
+        Ok(())
+    }
+
+    /// Takes the end of a string or a number, at `end`.
+    fn text_ended(&mut self, text: &str, end: usize) -> Result<(), Reason> {
+        match mem::replace(&mut self.keep, Keep::Nothing) {
+            Keep::Nothing => {}
+            Keep::Key => return self.key_ended(),
+            Keep::Value(slot, value) => {
+                slot::text(&mut self.message, slot, value, &self.capture);
+                self.kept += self.capture.head().len();
+                if self.kept > MAX_KEPT {
+                    return Err(Reason::TooMuchText);
+                }
+            }
+        }
+        self.value_ended(text, end);
+        Ok(())
+    }
+
+    fn key_ended(&mut self) -> Result<(), Reason> {
+        let level = self.levels.last_mut().ok_or(Reason::Unexpected)?;
+        if level.role.is_watched() && is_case_variant(self.capture.head()) {
+            return Err(Reason::CaseVariant);
+        }
+        self.members.add(&mut level.scope, &self.capture)?;
+        self.slot = level.role.slot(&self.capture);
+        self.state = State::Colon;
+        Ok(())
+    }
+
+    /// Takes the end of any value, at `end`.
+    fn value_ended(&mut self, text: &str, end: usize) {
+        self.state = match self.levels.is_empty() {
+            true => State::End,
+            false => State::AfterValue,
+        };
+        let depth = self.levels.len();
+        let Some(raw) = self.raw.take_if(|raw| raw.depth == depth) else {
+            return;
+        };
+        if raw.slot == Slot::Id {
+            self.message.id_span = Some(raw.start..self.base + end as u64);
+        }
+        if let Some(mut hasher) = raw.hasher {
+            hasher.update(&text[raw.unhashed..end]);
+            slot::sum(&mut self.message, raw.slot, Sum::of(hasher));
+        }
+    }
+}
+
+fn first_slot(role: Role) -> Slot {
+    match role {
+        Role::Batch => Slot::Element,
+        _ => Slot::Skip,
+    }
+}
+
+/// Bytes of a member name that are kept, which is more than any wanted name.
+const MAX_KEY: usize = 1024;
