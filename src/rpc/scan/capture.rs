@@ -48,11 +48,15 @@ impl Capture {
     }
 
     pub(super) fn text(&self) -> Text {
-        let cut = self.is_cut().then(|| Cut {
+        Text::new(&self.head, self.cut())
+    }
+
+    /// What the text is as a whole, if it went past its bound.
+    pub(super) fn cut(&self) -> Option<Cut> {
+        self.is_cut().then(|| Cut {
             bytes: self.total,
             sum: self.sum(),
-        });
-        Text::new(&self.head, cut)
+        })
     }
 
     /// The SHA-256 of the whole text.
@@ -65,11 +69,6 @@ impl Capture {
 
     pub(super) fn head(&self) -> &str {
         &self.head
-    }
-
-    /// Bytes of the whole text.
-    pub(super) fn total(&self) -> u64 {
-        self.total
     }
 
     pub(super) fn is_cut(&self) -> bool {

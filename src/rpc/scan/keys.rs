@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::mem;
 
 use super::Reason;
-use super::capture::Capture;
+use crate::rpc::message::Cut;
 
 /// The members of all open objects.
 ///
@@ -25,6 +25,14 @@ pub(super) struct Members {
 pub(super) struct Scope {
     start: usize,
     large: Option<Box<HashSet<Print>>>,
+}
+
+/// The name of a member, unescaped.
+#[derive(Clone, Copy)]
+pub(super) enum Name<'a> {
+    Whole(&'a str),
+    /// Longer than any name that means something here.
+    Cut(&'a Cut),
 }
 
 /// A name of up to 16 bytes itself, or the 128-bit keyed hash of a longer one.
@@ -51,12 +59,12 @@ impl Members {
         }
     }
 
-    /// Adds the name in `key` to `scope`, which must be the innermost one.
-    pub(super) fn add(&mut self, scope: &mut Scope, key: &Capture) -> Result<(), Reason> {
-        if self.recent.len() + self.in_sets >= MAX_MEMBERS {
+    /// Adds `name` to `scope`, which must be the innermost one.
+    pub(super) fn add(&mut self, scope: &mut Scope, name: Name<'_>) -> Result<(), Reason> {
+        if self.count() >= MAX_MEMBERS {
             return Err(Reason::TooManyMembers);
         }
-        let print = self.print(key);
+        let print = self.print(name);
         if let Some(large) = &mut scope.large {
             self.in_sets += 1;
             return match large.insert(print) {
@@ -96,24 +104,19 @@ impl Members {
         self.in_sets = 0;
     }
 
-    fn print(&self, key: &Capture) -> Print {
-        let name = key.head().as_bytes();
-        let bytes = key.total();
-        if key.is_cut() {
-            let sum = key.sum();
-            return Print {
-                bytes,
-                bits: self.hash(sum.as_bytes()),
-            };
-        }
-        let mut exact = [0; 16];
-        let bits = match exact.get_mut(..name.len()) {
-            Some(start) => {
-                start.copy_from_slice(name);
-                let exact = u128::from_le_bytes(exact);
-                [exact as u64, (exact >> 64) as u64]
+    /// Members of all open objects.
+    pub(super) fn count(&self) -> usize {
+        self.recent.len() + self.in_sets
+    }
+
+    fn print(&self, name: Name<'_>) -> Print {
+        let (bytes, bits) = match name {
+            Name::Whole(name) => {
+                let name = name.as_bytes();
+                let bits = exact(name).unwrap_or_else(|| self.hash(name));
+                (name.len() as u64, bits)
             }
-            None => self.hash(name),
+            Name::Cut(cut) => (cut.bytes, self.hash(cut.sum.as_bytes())),
         };
         Print { bytes, bits }
     }
@@ -137,6 +140,23 @@ pub(super) fn is_case_variant(key: &str) -> bool {
     WATCHED
         .iter()
         .any(|name| key.chars().map(fold).eq(name.chars()))
+}
+
+/// Up to 16 bytes as two numbers, which with the length determine them: the
+/// first and the last 8, or 4, overlapping.
+fn exact(name: &[u8]) -> Option<[u64; 2]> {
+    if name.len() > 16 {
+        return None;
+    }
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        return Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last)]);
+    }
+    if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+        return Some([first, last]);
+    }
+    let few = |bits: u64, byte: &u8| bits << 8 | u64::from(*byte);
+    Some([name.iter().fold(0, few), 0])
 }
 
 fn siblings_of(recent: &[Print], scope: &Scope) -> usize {

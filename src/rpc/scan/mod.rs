@@ -141,11 +141,18 @@ enum State {
     AfterValue,
     String(Str),
     Number(Number),
-    /// The rest of a literal.
-    Literal(&'static [u8]),
+    /// After so many bytes of a literal.
+    Literal(Word, usize),
     End,
     /// After the CR that may end a frame.
     EndCr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    True,
+    False,
+    Null,
 }
 
 /// Where the text being read goes.
@@ -206,11 +213,11 @@ impl Scanner {
 
     /// Takes the next bytes of a frame.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
-        for block in bytes.chunks(BLOCK) {
-            if self.failed.is_some() {
-                return;
-            }
+        let mut rest = bytes;
+        while !rest.is_empty() && self.failed.is_none() {
+            let (block, behind) = rest.split_at(block_len(rest));
             self.failed = self.decode(block).err();
+            rest = behind;
         }
     }
 
@@ -303,7 +310,7 @@ impl Scanner {
             at = match self.state {
                 State::String(body) => self.string(text, at, body)?,
                 State::Number(number) => self.number(text, at, number)?,
-                State::Literal(rest) => self.literal(text, at, rest)?,
+                State::Literal(word, read) => self.literal(text, at, word, read)?,
                 _ => self.structure(text, at)?,
             };
         }
@@ -316,6 +323,16 @@ impl Scanner {
         self.base += text.len() as u64;
         Ok(())
     }
+}
+
+/// The length of the next block, which ends between characters if it can.
+fn block_len(bytes: &[u8]) -> usize {
+    let continues = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    let most = bytes.len().min(BLOCK);
+    (most.saturating_sub(3).max(1)..=most)
+        .rev()
+        .find(|at| !continues(at))
+        .unwrap_or(most)
 }
 
 /// Levels of objects and arrays, a batch's array included.

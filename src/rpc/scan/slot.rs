@@ -18,11 +18,11 @@ pub(super) enum Role {
 
 impl Role {
     /// What the value of the member `key` is to the message.
-    pub(super) fn slot(self, key: &Capture) -> Slot {
-        if self == Self::Other || key.is_cut() {
+    pub(super) fn slot(self, key: &str) -> Slot {
+        if self == Self::Other {
             return Slot::Skip;
         }
-        match (self, key.head()) {
+        match (self, key) {
             (Self::Message, "id") => Slot::Id,
             (Self::Message, "method") => Slot::Method,
             (Self::Message, "params") => Slot::Params,

@@ -5,35 +5,31 @@ use std::mem;
 
 use sha2::{Digest, Sha256};
 
-use super::keys::is_case_variant;
+use super::keys::{Members, Name, is_case_variant};
 use super::number::Number;
 use super::slot::{self, Role, Slot, Type, Want};
 use super::string::{Step, Str, plain_run};
-use super::{Keep, Level, MAX_BATCH, MAX_DEPTH, MAX_KEPT, Raw, Reason, Scanner, State, Sum};
+use super::{Keep, Level, MAX_BATCH, MAX_DEPTH, MAX_KEPT, Raw, Reason, Scanner, State, Sum, Word};
 
 // Each function takes the piece and a position in it, and gives the position
 // of the next byte to read.
 impl Scanner {
     pub(super) fn structure(&mut self, text: &str, at: usize) -> Result<usize, Reason> {
         let byte = text.as_bytes()[at];
-        if self.state == State::EndCr {
-            return Err(Reason::BareCr);
-        }
         match byte {
-            b' ' | b'\t' | b'\n' => return Ok(at + 1),
-            b'\r' => self.carriage_return()?,
-            _ => return self.token(text, at, byte),
+            b' ' | b'\t' | b'\n' if !matches!(self.state, State::EndCr) => Ok(at + 1),
+            b'\r' => self.carriage_return().map(|()| at + 1),
+            _ => self.token(text, at, byte),
         }
-        Ok(at + 1)
     }
 
     pub(super) fn string(&mut self, text: &str, at: usize, body: Str) -> Result<usize, Reason> {
         let bytes = text.as_bytes();
-        if body != Str::Plain {
+        if !matches!(body, Str::Plain) {
             let next = match body.step(bytes[at])? {
                 Step::Next(next) => next,
                 Step::Char(letter) => {
-                    if self.keep != Keep::Nothing {
+                    if !matches!(self.keep, Keep::Nothing) {
                         self.capture.push_char(letter);
                     }
                     Str::Plain
@@ -43,7 +39,7 @@ impl Scanner {
             return Ok(at + 1);
         }
         let end = at + plain_run(&bytes[at..]);
-        if self.keep != Keep::Nothing {
+        if !matches!(self.keep, Keep::Nothing) {
             self.capture.push(&text[at..end]);
         }
         match bytes.get(end) {
@@ -68,7 +64,7 @@ impl Scanner {
             number = next;
             end += 1;
         }
-        if self.keep != Keep::Nothing {
+        if !matches!(self.keep, Keep::Nothing) {
             self.capture.push(&text[at..end]);
         }
         if end == bytes.len() {
@@ -85,18 +81,20 @@ impl Scanner {
         &mut self,
         text: &str,
         at: usize,
-        rest: &'static [u8],
+        word: Word,
+        read: usize,
     ) -> Result<usize, Reason> {
-        match rest.split_first() {
-            Some((expected, rest)) if *expected == text.as_bytes()[at] => {
-                self.state = State::Literal(rest);
-                if rest.is_empty() {
-                    self.value_ended(text, at + 1);
-                }
-                Ok(at + 1)
-            }
-            _ => Err(Reason::BadLiteral),
+        let rest = &word.bytes()[read..];
+        let bytes = &text.as_bytes()[at..];
+        let common = rest.len().min(bytes.len());
+        if rest[..common] != bytes[..common] {
+            return Err(Reason::BadLiteral);
         }
+        self.state = State::Literal(word, read + common);
+        if common == rest.len() {
+            self.value_ended(text, at + common);
+        }
+        Ok(at + common)
     }
 
     fn carriage_return(&mut self) -> Result<(), Reason> {
@@ -110,35 +108,49 @@ impl Scanner {
 
     fn token(&mut self, text: &str, at: usize, byte: u8) -> Result<usize, Reason> {
         match (self.state, byte) {
-            (State::StartCr, _) => return Err(Reason::BareCr),
-            (State::End, _) => return Err(Reason::Trailing),
-            (State::Start, _) if self.base == 0 && at == 0 && text.starts_with('\u{feff}') => {
-                return Err(Reason::ByteOrderMark);
-            }
-            (State::FirstKey | State::Key, b'"') => {
-                self.keep = Keep::Key;
-                self.capture.start(MAX_KEY);
-                self.state = State::String(Str::Plain);
-            }
+            (State::FirstKey | State::Key, b'"') => return self.key(text, at + 1),
             (State::Colon, b':') => self.state = State::Value,
             (State::AfterValue, b',') => self.comma(),
             (State::FirstKey | State::AfterValue, b'}') => self.close(true, text, at)?,
             (State::FirstElement | State::AfterValue, b']') => self.close(false, text, at)?,
-            (State::Start | State::Value | State::FirstElement, _) => self.value(text, at, byte)?,
+            (State::Value | State::FirstElement, _) => return self.value(text, at, byte),
+            (State::Start, _) if self.base == 0 && at == 0 && text.starts_with('\u{feff}') => {
+                return Err(Reason::ByteOrderMark);
+            }
+            (State::Start, _) => return self.value(text, at, byte),
+            (State::StartCr | State::EndCr, _) => return Err(Reason::BareCr),
+            (State::End, _) => return Err(Reason::Trailing),
             _ => return Err(Reason::Unexpected),
         }
         Ok(at + 1)
     }
 
-    /// Takes the first byte of a value.
-    fn value(&mut self, text: &str, at: usize, byte: u8) -> Result<(), Reason> {
+    /// Reads a member name, whose first character is at `at`. The usual one,
+    /// without escapes and all in this piece, is not copied.
+    fn key(&mut self, text: &str, at: usize) -> Result<usize, Reason> {
+        let bytes = text.as_bytes();
+        let end = at + plain_run(&bytes[at..]);
+        if end - at <= MAX_KEY && bytes.get(end) == Some(&b'"') {
+            let level = self.levels.last_mut().ok_or(Reason::Unexpected)?;
+            self.slot = level.member(&mut self.members, Name::Whole(&text[at..end]))?;
+            self.state = State::Colon;
+            return Ok(end + 1);
+        }
+        self.keep = Keep::Key;
+        self.capture.start(MAX_KEY);
+        self.state = State::String(Str::Plain);
+        Ok(at)
+    }
+
+    /// Reads a value, or the part of it in this piece, from its first byte.
+    fn value(&mut self, text: &str, at: usize, byte: u8) -> Result<usize, Reason> {
         let (value, state) = match byte {
             b'{' => (Type::Object, State::FirstKey),
             b'[' => (Type::Array, State::FirstElement),
             b'"' => (Type::String, State::String(Str::Plain)),
-            b't' => (Type::True, State::Literal(b"rue")),
-            b'f' => (Type::False, State::Literal(b"alse")),
-            b'n' => (Type::Null, State::Literal(b"ull")),
+            b't' => (Type::True, State::Literal(Word::True, 0)),
+            b'f' => (Type::False, State::Literal(Word::False, 0)),
+            b'n' => (Type::Null, State::Literal(Word::Null, 0)),
             _ => {
                 let number = Number::start(byte).ok_or(Reason::Unexpected)?;
                 (Type::Number, State::Number(number))
@@ -146,16 +158,20 @@ impl Scanner {
         };
         self.state = state;
         let slot = mem::replace(&mut self.slot, Slot::Skip);
-        self.place(slot, value)?;
-        if slot != Slot::Skip {
+        if !matches!(slot, Slot::Skip) {
+            self.place(slot, value)?;
             self.want(slot, value, text, at);
         }
-        match value {
-            Type::Object => self.open(true, slot.object_role()),
-            Type::Array if slot == Slot::Top => self.open(false, Role::Batch),
-            Type::Array => self.open(false, Role::Other),
-            _ => Ok(()),
+        match state {
+            State::FirstKey => self.open(true, slot.object_role())?,
+            State::FirstElement if slot == Slot::Top => self.open(false, Role::Batch)?,
+            State::FirstElement => self.open(false, Role::Other)?,
+            State::String(body) if at + 1 < text.len() => return self.string(text, at + 1, body),
+            State::Number(number) => return self.number(text, at + 1, number),
+            State::Literal(word, read) => return self.literal(text, at, word, read),
+            _ => {}
         }
+        Ok(at + 1)
     }
 
     /// Refuses a value that cannot be a message where one must be.
@@ -254,11 +270,12 @@ impl Scanner {
 
     fn key_ended(&mut self) -> Result<(), Reason> {
         let level = self.levels.last_mut().ok_or(Reason::Unexpected)?;
-        if level.role.is_watched() && is_case_variant(self.capture.head()) {
-            return Err(Reason::CaseVariant);
-        }
-        self.members.add(&mut level.scope, &self.capture)?;
-        self.slot = level.role.slot(&self.capture);
+        let cut = self.capture.cut();
+        let name = match &cut {
+            None => Name::Whole(self.capture.head()),
+            Some(cut) => Name::Cut(cut),
+        };
+        self.slot = level.member(&mut self.members, name)?;
         self.state = State::Colon;
         Ok(())
     }
@@ -279,6 +296,30 @@ impl Scanner {
         if let Some(mut hasher) = raw.hasher {
             hasher.update(&text[raw.unhashed..end]);
             slot::sum(&mut self.message, raw.slot, Sum::of(hasher));
+        }
+    }
+}
+
+impl Level {
+    /// Takes the name of a member and says what its value is to the message.
+    fn member(&mut self, members: &mut Members, name: Name<'_>) -> Result<Slot, Reason> {
+        members.add(&mut self.scope, name)?;
+        match name {
+            Name::Whole(name) if self.role.is_watched() && is_case_variant(name) => {
+                Err(Reason::CaseVariant)
+            }
+            Name::Whole(name) => Ok(self.role.slot(name)),
+            Name::Cut(_) => Ok(Slot::Skip),
+        }
+    }
+}
+
+impl Word {
+    fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::True => b"true",
+            Self::False => b"false",
+            Self::Null => b"null",
         }
     }
 }
