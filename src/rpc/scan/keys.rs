@@ -24,7 +24,7 @@ pub(super) struct Members {
 #[derive(Default)]
 pub(super) struct Scope {
     start: usize,
-    large: Option<Box<HashSet<Print>>>,
+    large: Option<HashSet<Print>>,
 }
 
 /// The name of a member, unescaped.
@@ -77,11 +77,11 @@ impl Members {
             return Err(Reason::DuplicateMember);
         }
         self.recent.push(print);
-        if siblings_of(&self.recent, scope) > SMALL {
+        if self.recent.len() - scope.start > SMALL {
             let mut large = mem::take(&mut self.spare);
             large.extend(self.recent.drain(scope.start..));
             self.in_sets += large.len();
-            scope.large = Some(Box::new(large));
+            scope.large = Some(large);
         }
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Members {
             self.in_sets -= large.len();
             if large.capacity() <= SPARE {
                 large.clear();
-                self.spare = *large;
+                self.spare = large;
             }
         }
     }
@@ -157,10 +157,6 @@ fn exact(name: &[u8]) -> Option<[u64; 2]> {
     }
     let few = |bits: u64, byte: &u8| bits << 8 | u64::from(*byte);
     Some([name.iter().fold(0, few), 0])
-}
-
-fn siblings_of(recent: &[Print], scope: &Scope) -> usize {
-    recent.len() - scope.start
 }
 
 fn fold(letter: char) -> char {

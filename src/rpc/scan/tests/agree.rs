@@ -1,14 +1,17 @@
 //! The scanner against serde_json, against the published parsing suite, and
 //! against itself with the frame cut elsewhere.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
 use proptest::prelude::*;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::*;
+use crate::rpc::frame::{FrameLimits, FrameReader};
 
 /// Bytes that matter to the grammar, and some that do not.
 const ALPHABET: &[u8] =
@@ -111,6 +114,16 @@ proptest! {
     }
 
     #[test]
+    fn names_are_distinct_or_refused(
+        names in prop::collection::vec("[ab\u{e9}]{0,2}|[ab]{3}x{0,6}[ab]{1,2}|[ab]x{13,16}[ab]", 0..24),
+    ) {
+        let members: Vec<_> = names.iter().map(|name| format!("\"{name}\":0")).collect();
+        let frame = format!("{{{}}}", members.join(","));
+        let distinct = names.iter().collect::<HashSet<_>>().len() == names.len();
+        prop_assert_eq!(is_readable(&frame), distinct, "{}", frame);
+    }
+
+    #[test]
     fn pieces_do_not_change_the_result(
         value in json(),
         noise in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(ALPHABET)), 0..3),
@@ -157,6 +170,24 @@ fn a_frame_longer_than_a_block_is_one_text() {
         Some(sum(format!("\"{name}\"")))
     );
     assert_eq!(message.params.name.as_whole(), Some("x"));
+}
+
+#[test]
+fn a_spooled_frame_scans_as_one_in_memory() {
+    let dir = TempDir::new().expect("a directory");
+    for sample in SAMPLES {
+        for in_memory in [1, 1000] {
+            let limits = FrameLimits {
+                in_memory,
+                ..FrameLimits::new(dir.path().to_owned())
+            };
+            let mut reader = FrameReader::new(sample.as_bytes(), limits);
+            let frame = reader.next_frame().expect("a stream").expect("a frame");
+            assert_eq!(frame.is_spooled(), in_memory == 1);
+            let scanned = Scanner::new().scan(&frame).expect("a spool file");
+            assert_eq!(scanned, scan(sample));
+        }
+    }
 }
 
 #[test]

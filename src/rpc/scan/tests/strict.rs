@@ -133,7 +133,7 @@ fn malformed_text_is_refused_for_its_fault() {
 fn every_control_character_and_only_those_end_a_string_run() {
     for offset in 0..20 {
         for byte in 0..0x80_u8 {
-            let mut text = vec![b'x'; 24];
+            let mut text = [b'x'; 24];
             text[offset] = byte;
             let frame = around([b"\"", &text[..], b"\""].concat());
             let plain = byte >= 0x20 && byte != b'"' && byte != b'\\';
