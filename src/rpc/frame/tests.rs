@@ -186,6 +186,8 @@ fn a_span_is_copied_from_memory_and_from_the_spool() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
     #[test]
     fn what_is_written_is_what_was_read(
         lines in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..12),

@@ -17,12 +17,14 @@ use crate::rpc::frame::{FrameLimits, FrameReader};
 const ALPHABET: &[u8] =
     b"{}[]:,\"\\/ \t\r-+.0123456789eEtrufalsn\x00\x1f\x7f\x80\xbf\xc3\xe2\xed\xa0\xf0\x9f\xffdD8cC";
 
-const SAMPLES: [&str; 5] = [
+const SAMPLES: [&str; 7] = [
     r#"{"jsonrpc":"2.0","id":"aé\ud83d\ude00😀","method":"tools/call","params":{"name":"n\u00e9","arguments":{"x":[1.5e-3,true,null]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
     "[{\"id\":-0.5E+2,\"method\":\"m\"},{\"id\":[1,\"€\"],\"result\":{\"requestState\":{\"a\":\"ü\"},\"task\":{\"taskId\":\"x\"}}}]\r",
     r#"{"id":1,"error":{"code":-32602,"message":"no"},"0123456789abcdef0":1,"0123456789abcdef0":1}"#,
     "{\"a\":\"\u{1f600}\r\"}",
     " \t\r",
+    " \u{feff}{}",
+    "\u{feff}{}",
 ];
 
 fn json() -> impl Strategy<Value = Value> {
@@ -75,7 +77,7 @@ fn check_agreement(text: &[u8]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn valid_json_is_readable(value in json(), pretty in any::<bool>()) {
