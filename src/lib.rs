@@ -21,12 +21,13 @@ pub mod wire;
 
 mod cli;
 mod input;
-mod rpc;
 
 #[cfg(feature = "record")]
 mod chain;
 #[cfg(feature = "record")]
 mod demo;
+#[cfg(feature = "record")]
+mod rpc;
 #[cfg(feature = "record")]
 mod wrap;
 

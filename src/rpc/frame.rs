@@ -98,6 +98,12 @@ impl<R: Read> FrameReader<R> {
         frame
     }
 
+    /// Whether the next frame has been read already, so that it will come
+    /// without a wait.
+    pub(crate) fn has_frame(&self) -> bool {
+        memchr::memchr(b'\n', &self.buffer[self.unread.clone()]).is_some()
+    }
+
     fn cut(&mut self) -> Result<Option<Frame>, FrameError> {
         let mut draft = Draft::default();
         loop {

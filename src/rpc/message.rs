@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use sha2::{Digest, Sha256};
+use crate::wire::digest::{self, Digest};
 
 /// One JSON-RPC message, as far as it was understood.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -181,19 +181,7 @@ impl Text {
     }
 }
 
-/// A SHA-256 that compares parts of frames with each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Sum([u8; 32]);
-
-impl Sum {
-    pub(super) fn of(hasher: Sha256) -> Self {
-        Self(hasher.finalize().into())
-    }
-
-    /// The 32 bytes.
-    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
+/// A SHA-256 over a part of a frame.
+pub(crate) type Sum = Digest<digest::Text>;
 
 pub(super) const TOOLS_CALL: &str = "tools/call";

@@ -125,6 +125,15 @@ impl<M: Meaning> Default for Hasher<M> {
     }
 }
 
+impl<M> Clone for Hasher<M> {
+    fn clone(&self) -> Self {
+        Self {
+            state: self.state.clone(),
+            meaning: PhantomData,
+        }
+    }
+}
+
 // Written out because a derive would ask the same of `M`, a mere name.
 impl<M> Clone for Digest<M> {
     fn clone(&self) -> Self {

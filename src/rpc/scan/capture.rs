@@ -1,9 +1,8 @@
 //! Text that is kept while it is scanned: the start of it, and of what goes
 //! past the bound the length and SHA-256.
 
-use sha2::{Digest, Sha256};
-
 use crate::rpc::message::{Cut, Sum, Text};
+use crate::wire::digest::{self, Hasher};
 
 /// One text being gathered. Its buffer is reused for the next.
 #[derive(Default)]
@@ -12,7 +11,7 @@ pub(super) struct Capture {
     bound: usize,
     total: u64,
     /// Over the whole text, once it went past the bound.
-    hasher: Option<Sha256>,
+    hasher: Option<Hasher<digest::Text>>,
 }
 
 impl Capture {
@@ -27,7 +26,7 @@ impl Capture {
     pub(super) fn push(&mut self, piece: &str) {
         self.total += piece.len() as u64;
         if let Some(hasher) = &mut self.hasher {
-            hasher.update(piece);
+            hasher.update(piece.as_bytes());
             return;
         }
         let room = self.bound - self.head.len();
@@ -35,9 +34,9 @@ impl Capture {
             self.head.push_str(piece);
             return;
         }
-        let mut hasher = Sha256::new();
-        hasher.update(&self.head);
-        hasher.update(piece);
+        let mut hasher = Hasher::new();
+        hasher.update(self.head.as_bytes());
+        hasher.update(piece.as_bytes());
         self.hasher = Some(hasher);
         self.head
             .push_str(&piece[..piece.floor_char_boundary(room)]);
@@ -61,10 +60,10 @@ impl Capture {
 
     /// The SHA-256 of the whole text.
     pub(super) fn sum(&self) -> Sum {
-        Sum::of(match &self.hasher {
-            Some(hasher) => hasher.clone(),
-            None => Sha256::new_with_prefix(&self.head),
-        })
+        match &self.hasher {
+            Some(hasher) => hasher.clone().finish(),
+            None => Sum::of(self.head.as_bytes()),
+        }
     }
 
     pub(super) fn head(&self) -> &str {

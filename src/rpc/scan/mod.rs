@@ -16,11 +16,11 @@ mod structure;
 
 use std::{io, mem, str};
 
-use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use super::frame::Frame;
-use super::message::{Message, Sum};
+use super::message::Message;
+use crate::wire::digest::{self, Hasher};
 use capture::Capture;
 use keys::{Members, Scope};
 use number::Number;
@@ -178,7 +178,7 @@ struct Raw {
     start: u64,
     /// Where in the current piece the bytes begin that are not hashed yet.
     unhashed: usize,
-    hasher: Option<Sha256>,
+    hasher: Option<Hasher<digest::Text>>,
 }
 
 impl Scanner {
@@ -316,7 +316,7 @@ impl Scanner {
         }
         if let Some(raw) = &mut self.raw {
             if let Some(hasher) = &mut raw.hasher {
-                hasher.update(&text[raw.unhashed..]);
+                hasher.update(&text.as_bytes()[raw.unhashed..]);
             }
             raw.unhashed = 0;
         }

@@ -3,13 +3,12 @@
 
 use std::mem;
 
-use sha2::{Digest, Sha256};
-
 use super::keys::{Members, Name, is_case_variant};
 use super::number::Number;
 use super::slot::{self, Role, Slot, Type, Want};
 use super::string::{Step, Str, plain_run};
-use super::{Keep, Level, MAX_BATCH, MAX_DEPTH, MAX_KEPT, Raw, Reason, Scanner, State, Sum, Word};
+use super::{Keep, Level, MAX_BATCH, MAX_DEPTH, MAX_KEPT, Raw, Reason, Scanner, State, Word};
+use crate::wire::digest::Hasher;
 
 // Each function takes the piece and a position in it, and gives the position
 // of the next byte to read.
@@ -207,7 +206,7 @@ impl Scanner {
                 depth: self.levels.len(),
                 start: self.base + at as u64,
                 unhashed: at,
-                hasher: (want == Want::Sum).then(Sha256::new),
+                hasher: (want == Want::Sum).then(Hasher::new),
             });
         }
     }
@@ -294,8 +293,8 @@ impl Scanner {
             self.message.id_span = Some(raw.start..self.base + end as u64);
         }
         if let Some(mut hasher) = raw.hasher {
-            hasher.update(&text[raw.unhashed..end]);
-            slot::sum(&mut self.message, raw.slot, Sum::of(hasher));
+            hasher.update(&text.as_bytes()[raw.unhashed..end]);
+            slot::sum(&mut self.message, raw.slot, hasher.finish());
         }
     }
 }

@@ -21,6 +21,8 @@ fn is_readable(frame: impl AsRef<[u8]>) -> bool {
     matches!(scan(frame), Scan::Message(_) | Scan::Batch(_))
 }
 
+use crate::rpc::message::Sum;
+
 fn sum(bytes: impl AsRef<[u8]>) -> Sum {
-    Sum::of(Sha256::new_with_prefix(bytes))
+    Sum::of(bytes.as_ref())
 }
