@@ -28,15 +28,23 @@ pub(super) fn no_newline_die(session: &Session, request: &Request) -> Ran {
     Ok(Outcome::Later)
 }
 
-/// Answers only if the signal did not end the process.
-pub(super) fn kill_self(request: &Request) -> Ran {
+/// Answers only if the signal lets the process live. The kernel may hand the
+/// signal to another thread, so that returning from the call proves nothing.
+pub(super) fn kill_self(session: &Session, request: &Request) -> Ran {
     let number = request.count("signal", MAX_SIGNAL)?;
     let signal = i32::try_from(number).ok().and_then(Signal::from_named_raw);
-    let signal = signal.ok_or_else(|| format!("{number} is no signal of this system"))?;
+    let signal = signal.ok_or_else(|| format!("{number} is no value for `signal`"))?;
+    let survives =
+        HARMLESS.contains(&signal) || (signal == Signal::TERM && session.options.ignore_sigterm);
+    if !survives {
+        session.out.mute();
+    }
     kill_process(getpid(), signal).map_err(|fault| format!("could not send it: {fault}"))?;
-    Ok(Outcome::Answer(Answer::text(format!(
-        "survived signal {number}"
-    ))))
+    if !survives {
+        return Ok(Outcome::Later);
+    }
+    let text = format!("survived signal {number}");
+    Ok(Outcome::Answer(Answer::text(text)))
 }
 
 pub(super) fn stderr(session: &Session, request: &Request) -> Ran {
@@ -166,4 +174,6 @@ fn unhex(text: &str) -> Result<Vec<u8>, String> {
 
 const PROPER: &str = "proper";
 const MAX_SIGNAL: u64 = 64;
+/// Signals that do not end a process that has no handler for them.
+const HARMLESS: [Signal; 4] = [Signal::CHILD, Signal::CONT, Signal::URG, Signal::WINCH];
 const MAX_TIMES: u64 = 1_000_000;

@@ -284,7 +284,7 @@ const TOOLS: &[Tool] = tools! {
         [may("text", "string"), may("hex", "string"), may("times", "integer")], |s, r| fault::stderr(s, r);
     "die", "Exits at once.", [may("code", "integer")], |s, r| fault::die(s, r);
     "die_after_answer", "Answers, then exits.", [may("code", "integer")], |s, r| fault::die_after_answer(s, r);
-    "kill_self", "Sends itself a signal.", [need("signal", "integer")], |_, r| fault::kill_self(r);
+    "kill_self", "Sends itself a signal.", [need("signal", "integer")], |s, r| fault::kill_self(s, r);
     "no_newline_die", "Answers without a line end, then exits 0.", [], |s, r| fault::no_newline_die(s, r);
     "noise", "Writes a line that is not JSON, then answers.", [], |s, _| fault::noise(s);
     "blank_lines", "Writes blank lines around the answer.", [], |s, r| fault::blank_lines(s, r);

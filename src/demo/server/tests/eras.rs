@@ -158,13 +158,11 @@ fn a_batch_is_answered_by_one_array() {
         7,
     ]));
     let answers = client.next();
-    let ids: Vec<_> = answers
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|a| &a["id"])
-        .collect();
-    assert_eq!(ids, [&json!(11), &json!(null), &json!(10)]);
+    // In completion order, which is nobody's promise.
+    let answers = answers.as_array().unwrap().iter();
+    let mut ids: Vec<_> = answers.map(|answer| answer["id"].to_string()).collect();
+    ids.sort();
+    assert_eq!(ids, ["10", "11", "null"]);
     let (code, rest) = client.finish();
     assert_eq!((code, rest.as_str()), (ExitCode::SUCCESS, ""));
 }

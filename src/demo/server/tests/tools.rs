@@ -163,8 +163,11 @@ fn die_exits_at_once_with_its_code() {
     for (arguments, code) in [(json!({}), 0), (json!({"code": 7}), 7)] {
         let mut client = Client::start(&[]);
         client.call("never", json!({}));
-        client.call("die", arguments);
-        client.call("echo", json!({"text": "too late"}));
+        let late = json!({"jsonrpc": "2.0", "id": 9, "method": "ping"});
+        let params = json!({"name": "die", "arguments": arguments});
+        let die = json!({"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params});
+        // In one write: the server may be gone before a second one.
+        client.write(format!("{die}\n{late}\n").as_bytes());
         assert_eq!(client.line(), b"");
         assert_eq!(client.server.join().unwrap(), ExitCode::from(code));
     }
