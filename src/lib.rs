@@ -15,6 +15,8 @@
 //! fails when one points upwards or sideways. Only `cli` prints and only
 //! `main` exits.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stderr))]
+
 pub mod sign;
 pub mod verify;
 pub mod wire;

@@ -51,6 +51,12 @@ impl fmt::Display for EscapedPath<'_> {
     }
 }
 
+/// Whether a character shows as itself and nothing else.
+#[cfg(feature = "record")]
+pub(crate) fn is_printable(c: char) -> bool {
+    !misleads(c)
+}
+
 /// Controls, line and paragraph separators, bidirectional controls, invisible
 /// characters and non-characters.
 fn misleads(c: char) -> bool {

@@ -180,6 +180,10 @@ pub struct Answer {
     /// it cannot be told which one it answers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ambiguous: bool,
+    /// Present and true when the answer could not be read strictly: of it,
+    /// only the id and whether it is a result or an error are known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreadable: bool,
 }
 
 impl Answer {
@@ -190,6 +194,7 @@ impl Answer {
             code: None,
             task_digest: None,
             ambiguous: false,
+            unreadable: false,
         }
     }
 }

@@ -1,1 +1,146 @@
-//! Placeholder.
+//! `aegis wrap`: sits in an MCP stdio session and records every `tools/call`.
+//!
+//! ```text
+//! client ──▶ requests ──▶ child      intent, then the request
+//! client ◀── answers  ◀── child      outcome, then the answer
+//! ```
+//!
+//! Bytes are relayed, never rebuilt. One thread a direction; the caller's
+//! thread waits for what ends the session and sees to it that every Call has
+//! its outcome.
+
+mod answer;
+mod answers;
+mod child;
+mod lane;
+mod pending;
+mod requests;
+mod retry;
+mod session;
+mod stderr;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::chain::audit::{Audit, AuditError};
+use crate::chain::keyfile::KeyFileError;
+use crate::chain::writer::{ChainError, Writer};
+use crate::rpc::frame::FrameError;
+use crate::wire::facts::Durability;
+use lane::Stop;
+use pending::Pending;
+
+pub(crate) use session::run;
+
+/// What is to be wrapped, and where it is recorded.
+pub(crate) struct Wrap {
+    pub(crate) audit: Audit,
+    pub(crate) signing_key: PathBuf,
+    pub(crate) durability: Durability,
+    /// Bytes of the longest frame that is relayed.
+    pub(crate) max_frame: Option<u64>,
+    /// The child's program and its arguments.
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The client's side of the session.
+pub(crate) struct Client {
+    pub(crate) input: File,
+    pub(crate) output: File,
+    /// Whether standard error is a terminal, which a child must not control.
+    pub(crate) stderr_is_terminal: bool,
+}
+
+/// How a session ended that had begun.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// The exit code of the process.
+    pub(crate) exit: u8,
+    /// What a person should know, if anything.
+    pub(crate) notice: Option<String>,
+}
+
+/// Why there was no session.
+#[derive(Debug, Error)]
+pub(crate) enum WrapError {
+    /// The signing key could not be loaded.
+    #[error("wrap audit failed: {0}")]
+    Key(#[from] KeyFileError),
+    /// The record could not be opened.
+    #[error("wrap audit failed: {0}")]
+    Audit(#[from] AuditError),
+    /// Something could not be recorded.
+    #[error("wrap audit failed: {0}")]
+    Chain(#[from] ChainError),
+    /// The child could not be started.
+    #[error("{0}")]
+    Spawn(String),
+    /// The system refused something that every session needs.
+    #[error("wrap relay I/O failed: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// What both lanes and the end of the session share.
+struct Shared {
+    writer: Writer,
+    pending: Pending,
+    /// Frames of the client that could not be read.
+    unreadable: AtomicU64,
+    notices: Sender<Notice>,
+    begun: Instant,
+    /// When the child last said something, in milliseconds since `begun`.
+    spoke_ms: AtomicU64,
+}
+
+impl Shared {
+    fn notify(&self, notice: Notice) {
+        // Nobody listens once the session has ended.
+        let _ = self.notices.send(notice);
+    }
+
+    fn child_spoke(&self) {
+        let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.spoke_ms.store(now, Ordering::Relaxed);
+    }
+
+    fn silence(&self) -> Duration {
+        let spoke = Duration::from_millis(self.spoke_ms.load(Ordering::Relaxed));
+        self.begun.elapsed().saturating_sub(spoke)
+    }
+}
+
+/// What may end a session.
+#[derive(Debug)]
+enum Notice {
+    /// The lane from the client stopped.
+    Requests(Stop),
+    /// The lane from the child stopped.
+    Answers(Stop),
+    /// The child does not read any more.
+    ChildInputGone,
+    /// The client does not read any more.
+    ClientGone,
+    /// The child has exited.
+    ChildExited,
+    /// aegis was sent this signal.
+    Signal(i32),
+    /// Nothing more can be recorded.
+    Broken(String),
+}
+
+/// What went wrong, when a lane stopped for a reason that is not an end.
+fn failure(stop: &Stop) -> Option<String> {
+    match stop {
+        Stop::Eof | Stop::Ended => None,
+        Stop::Frame(error @ FrameError::TooLarge { .. }) => Some(error.to_string()),
+        Stop::Frame(error) => Some(format!("wrap relay I/O failed: {error}")),
+        Stop::Spool(error) => Some(format!("wrap relay I/O failed: spool file: {error}")),
+        Stop::Chain(error) => Some(format!("wrap audit failed: {error}")),
+    }
+}

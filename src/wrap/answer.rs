@@ -1,0 +1,30 @@
+//! What an MCP answer means for the record.
+
+use crate::rpc::message::{Member, Message};
+use crate::wire::outcome::{Answer, AnswerKind};
+
+/// The answer that a response is, in either era of the protocol.
+pub(super) fn answer_of(response: &Message) -> Answer {
+    let said = &response.answer;
+    if response.has_error {
+        return Answer {
+            code: said.error_code.map(|code| code.to_string()),
+            ..Answer::of(AnswerKind::ProtocolError)
+        };
+    }
+    let result_type = said.result_type.as_whole();
+    if said.is_error {
+        return Answer::of(AnswerKind::ToolError);
+    }
+    if result_type == Some("input_required") {
+        return Answer::of(AnswerKind::InputRequired);
+    }
+    // A legacy task is told by its object, a modern one by its type.
+    if result_type == Some("task") || (said.result_type == Member::Absent && said.has_task) {
+        return Answer {
+            task_digest: said.nested_task_id.or(said.task_id),
+            ..Answer::of(AnswerKind::TaskCreated)
+        };
+    }
+    Answer::of(AnswerKind::Result)
+}

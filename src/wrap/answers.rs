@@ -1,0 +1,162 @@
+//! The lane from the child to the client: every answer to a Call has its
+//! outcome before it goes on.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::answer::answer_of;
+use super::lane::{Station, Stop};
+use super::pending::is_usable;
+use super::{Notice, Shared};
+use crate::chain::commit::Mark;
+use crate::chain::ending::Answered;
+use crate::chain::writer::ChainError;
+use crate::rpc::frame::Frame;
+use crate::rpc::message::{Kind, Message, RpcId};
+use crate::rpc::scan::{Scan, Scanner};
+use crate::wire::digest::{Digest, Hasher, Response};
+use crate::wire::outcome::{Answer, AnswerKind};
+
+/// Records what the child answers.
+pub(super) struct Answers {
+    shared: Arc<Shared>,
+    scanner: Scanner,
+}
+
+impl Answers {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            scanner: Scanner::new(),
+        }
+    }
+
+    fn message(
+        &self,
+        message: &Message,
+        digest: &mut impl FnMut() -> Result<Digest<Response>, Stop>,
+    ) -> Result<Option<Mark>, Stop> {
+        if message.kind() != Kind::Response || !is_usable(&message.id) {
+            return Ok(None);
+        }
+        let answer = answer_of(message);
+        if answer.kind == AnswerKind::InputRequired {
+            let state = message.answer.request_state;
+            self.shared.pending.input_required(&message.id, state);
+        }
+        self.answer(&message.id, answer, digest()?)
+    }
+
+    fn answer(
+        &self,
+        id: &RpcId,
+        answer: Answer,
+        response_digest: Digest<Response>,
+    ) -> Result<Option<Mark>, Stop> {
+        let mark = self.shared.pending.answer(id, |wall_ms| Answered {
+            answer,
+            response_digest,
+            wall_ms: Some(wall_ms),
+            message_digest: None,
+        })?;
+        Ok(mark)
+    }
+
+    /// An answer that cannot be read strictly still is one: for instance one
+    /// nested very deep. Of it, only the id and the kind are read.
+    fn loose(
+        &mut self,
+        frame: &Frame,
+        digest: &mut impl FnMut() -> Result<Digest<Response>, Stop>,
+    ) -> Result<Option<Mark>, Stop> {
+        if frame.is_spooled() || self.shared.pending.is_empty() {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        frame
+            .hash_into(&mut |piece| bytes.extend_from_slice(piece))
+            .map_err(Stop::Spool)?;
+        let Ok(read) = serde_json::from_slice::<Loose<'_>>(&bytes) else {
+            return Ok(None);
+        };
+        let kind = match (read.method, read.result, read.error) {
+            (None, _, Some(_)) => AnswerKind::ProtocolError,
+            (None, Some(_), None) => AnswerKind::Result,
+            _ => return Ok(None),
+        };
+        self.scanner.feed(b"{\"id\":");
+        self.scanner.feed(read.id.get().as_bytes());
+        self.scanner.feed(b"}");
+        match self.scanner.finish() {
+            Scan::Message(message) if is_usable(&message.id) => {
+                let answer = Answer {
+                    unreadable: true,
+                    ..Answer::of(kind)
+                };
+                self.answer(&message.id, answer, digest()?)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The members that make an object an answer, whatever stands in the others.
+#[derive(Deserialize)]
+struct Loose<'a> {
+    #[serde(borrow)]
+    id: &'a RawValue,
+    method: Option<IgnoredAny>,
+    result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
+}
+
+impl Station for Answers {
+    fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
+        self.shared.child_spoke();
+        let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
+        let mut known = None;
+        let mut digest = || match known {
+            Some(digest) => Ok(digest),
+            None => {
+                let digest = digest_of(frame)?;
+                known = Some(digest);
+                Ok(digest)
+            }
+        };
+        match scan {
+            Scan::Blank => Ok(None),
+            Scan::Message(message) => self.message(&message, &mut digest),
+            Scan::Batch(messages) => {
+                let mut last = None;
+                for message in &messages {
+                    last = self.message(message, &mut digest)?.or(last);
+                }
+                Ok(last)
+            }
+            Scan::Unreadable(_) => self.loose(frame, &mut digest),
+        }
+    }
+
+    fn settle(&mut self, mark: Mark) -> Result<(), ChainError> {
+        self.shared.writer.settle_outcome(mark)
+    }
+
+    fn went_on(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    fn reader_gone(&mut self) {
+        self.shared.notify(Notice::ClientGone);
+    }
+}
+
+fn digest_of(frame: &Frame) -> Result<Digest<Response>, Stop> {
+    let mut hasher = Hasher::new();
+    frame
+        .hash_into(&mut |piece| hasher.update(piece))
+        .map_err(Stop::Spool)?;
+    Ok(hasher.finish())
+}

@@ -1,0 +1,162 @@
+//! The wrapped process, its group, and whatever it leaves behind.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::wire::escape::{Escaped, EscapedPath};
+
+/// The wrapped process, not reaped yet, so that its id is nobody else's.
+pub(super) struct Wrapped {
+    child: Child,
+    pid: Pid,
+}
+
+/// The ends of its pipes that are ours.
+pub(super) struct Pipes {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: Option<std::process::ChildStderr>,
+}
+
+/// Starts `command` in a process group of its own. Its standard error is ours
+/// unless `pipe_stderr`.
+///
+/// # Errors
+/// A text that names the program and where it was looked for.
+pub(super) fn spawn(command: &[OsString], pipe_stderr: bool) -> Result<(Wrapped, Pipes), String> {
+    let (program, args) = command.split_first().ok_or("no child command")?;
+    adopt_orphans();
+    let mut child = Command::new(program)
+        .args(args)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(if pipe_stderr {
+            Stdio::piped()
+        } else {
+            Stdio::inherit()
+        })
+        .spawn()
+        .map_err(|error| not_spawned(program, &error))?;
+    let pid = Pid::from_child(&child);
+    match (child.stdin.take(), child.stdout.take()) {
+        (Some(stdin), Some(stdout)) => {
+            let stderr = child.stderr.take();
+            let pipes = Pipes {
+                stdin,
+                stdout,
+                stderr,
+            };
+            Ok((Wrapped { child, pid }, pipes))
+        }
+        _ => Err("the child has no pipes".to_owned()),
+    }
+}
+
+impl Wrapped {
+    /// A function that returns once the process has exited, leaving it to be
+    /// reaped.
+    pub(super) fn exit_waiter(&self) -> impl FnOnce() + Send + 'static {
+        let pid = self.pid;
+        move || {
+            let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            while matches!(
+                rustix::process::waitid(WaitId::Pid(pid), unreaped),
+                Err(rustix::io::Errno::INTR)
+            ) {}
+        }
+    }
+
+    /// Sends a signal to all of the group that is left.
+    pub(super) fn signal_group(&self, signal: i32) {
+        if let Some(signal) = Signal::from_named_raw(signal) {
+            // No process left is no process to tell.
+            let _ = rustix::process::kill_process_group(self.pid, signal);
+        }
+    }
+
+    /// Ends the group and every orphan that was adopted, and reaps them.
+    ///
+    /// # Errors
+    /// When the process cannot be waited for.
+    pub(super) fn end(mut self) -> io::Result<ExitStatus> {
+        let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+        let status = self.child.wait()?;
+        end_orphans();
+        Ok(status)
+    }
+}
+
+/// The exit code that stands for how a process ended, as a shell has it.
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let code = match (status.code(), status.signal()) {
+        (Some(code), _) => code & 0xff,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 1,
+    };
+    u8::try_from(code).unwrap_or(1)
+}
+
+fn not_spawned(program: &OsStr, error: &io::Error) -> String {
+    let shown = EscapedPath(program.as_ref());
+    let mut text = format!("could not spawn child `{shown}`: {error}");
+    if error.kind() == io::ErrorKind::NotFound && !program.as_encoded_bytes().contains(&b'/') {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = path.to_string_lossy();
+        text.push_str(&format!(
+            "\nPATH was searched: {}\na client may start aegis with another PATH than your shell's; give the whole path of the program",
+            Escaped(&path)
+        ));
+    }
+    text
+}
+
+/// Makes this process the parent of what its descendants leave behind.
+fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    {
+        // Refused, orphans go to init as they do elsewhere.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    }
+}
+
+/// Kills and reaps adopted orphans until there are none, or it takes too long.
+fn end_orphans() {
+    let deadline = Instant::now() + ORPHANS_WAIT;
+    loop {
+        for pid in children() {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        match rustix::process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+            Ok(Some(_)) => {}
+            // Some are left, and still dying.
+            Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(2)),
+            _ => return,
+        }
+    }
+}
+
+/// The children of this process.
+fn children() -> Vec<Pid> {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return Vec::new();
+    };
+    tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|pids| {
+            pids.split_ascii_whitespace()
+                .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// How long killed orphans are waited for.
+const ORPHANS_WAIT: Duration = Duration::from_secs(1);

@@ -1,0 +1,143 @@
+//! The lane from the client to the child: every `tools/call` has its intent
+//! before its first byte goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::lane::{Station, Stop};
+use super::pending::{Begun, Ticket, is_usable};
+use super::retry::Asked;
+use super::{Notice, Shared};
+use crate::chain::commit::Mark;
+use crate::chain::ending::{Ending, Standing, Unanswered};
+use crate::chain::writer::{ChainError, Tool};
+use crate::rpc::frame::Frame;
+use crate::rpc::message::{Member, Message, RpcId};
+use crate::rpc::scan::{Scan, Scanner};
+use crate::wire::digest::{Digest, Hasher, Request};
+
+/// Records what the client asks for.
+pub(super) struct Requests {
+    shared: Arc<Shared>,
+    scanner: Scanner,
+    /// Calls that no answer can be matched to: concluded once they went on.
+    unmatched: Vec<(Ticket, Unanswered)>,
+}
+
+impl Requests {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            scanner: Scanner::new(),
+            unmatched: Vec::new(),
+        }
+    }
+
+    fn message(
+        &mut self,
+        message: &Message,
+        digest: &mut impl FnMut() -> Result<Digest<Request>, Stop>,
+    ) -> Result<Option<Mark>, Stop> {
+        if message.method.as_whole() == Some("notifications/cancelled") {
+            self.shared.pending.cancel(&message.params.request_id);
+        }
+        if !message.is_tools_call() {
+            return Ok(None);
+        }
+        let tool = match &message.params.name {
+            Member::Text(name) => Tool::of(name.head(), name.cut().map(|cut| (cut.bytes, cut.sum))),
+            Member::Absent | Member::NotAString => Tool::of(UNKNOWN, None),
+        };
+        let begun = self.begin(message.id.clone(), Asked::of(message), tool, digest()?)?;
+        if !is_usable(&message.id) {
+            self.unmatched.push((begun.ticket, Unanswered::NoId));
+        }
+        Ok(Some(begun.mark))
+    }
+
+    fn unreadable(&mut self, digest: Digest<Request>) -> Result<Option<Mark>, Stop> {
+        self.shared.unreadable.fetch_add(1, Ordering::Relaxed);
+        let tool = Tool::of(UNREADABLE, None);
+        let begun = self.begin(RpcId::Absent, Asked::default(), tool, digest)?;
+        self.unmatched.push((begun.ticket, Unanswered::Unreadable));
+        Ok(Some(begun.mark))
+    }
+
+    fn begin(
+        &self,
+        id: RpcId,
+        asked: Asked,
+        tool: Tool<'_>,
+        digest: Digest<Request>,
+    ) -> Result<Begun, Stop> {
+        let writer = &self.shared.writer;
+        let begun = self.shared.pending.begin(id, asked, |resumes| {
+            let mut call = writer.begin(tool, digest)?;
+            let standing = Standing {
+                resumes,
+                ..Standing::passed_through(call.id(), call.tool_id())
+            };
+            call.stand(standing)?;
+            Ok(call)
+        })?;
+        begun.ok_or(Stop::Ended)
+    }
+}
+
+impl Station for Requests {
+    fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
+        let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
+        let mut known = None;
+        let mut digest = || match known {
+            Some(digest) => Ok(digest),
+            None => {
+                let digest = digest_of(frame)?;
+                known = Some(digest);
+                Ok(digest)
+            }
+        };
+        match scan {
+            Scan::Blank => Ok(None),
+            Scan::Message(message) => self.message(&message, &mut digest),
+            Scan::Batch(messages) => {
+                let mut last = None;
+                for message in &messages {
+                    last = self.message(message, &mut digest)?.or(last);
+                }
+                Ok(last)
+            }
+            Scan::Unreadable(_) => self.unreadable(digest()?),
+        }
+    }
+
+    fn settle(&mut self, mark: Mark) -> Result<(), ChainError> {
+        self.shared.writer.settle_intent(mark)
+    }
+
+    fn went_on(&mut self) -> Result<(), Stop> {
+        for (ticket, why) in self.unmatched.drain(..) {
+            let ending = Ending::Unanswered(why);
+            self.shared.pending.conclude(ticket, ending)?;
+        }
+        Ok(())
+    }
+
+    fn reader_gone(&mut self) {
+        // The child may answer what it has read; its own end will tell.
+        self.shared.notify(Notice::ChildInputGone);
+    }
+}
+
+fn digest_of(frame: &Frame) -> Result<Digest<Request>, Stop> {
+    let mut hasher = Hasher::new();
+    frame
+        .hash_into(&mut |piece| hasher.update(piece))
+        .map_err(Stop::Spool)?;
+    Ok(hasher.finish())
+}
+
+/// The tool of a call whose `params.name` is missing or not a string.
+const UNKNOWN: &str = "<unknown>";
+
+/// The tool of a frame that could not be read.
+const UNREADABLE: &str = "<unreadable>";
