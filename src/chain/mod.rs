@@ -1,6 +1,7 @@
 //! Writing a Chain: from a Call to a row on the disk (SPEC §4, §7).
 //!
 //! * [`sink`]: where rows go; [`file`] is the one that keeps them.
+//! * [`keyfile`]: where the key that signs is kept.
 //! * [`writer`]: one Session: sequence numbers, links, signatures.
 //! * [`commit`]: when a row counts as kept.
 //! * [`call`], [`ending`]: one intent, exactly one outcome.
@@ -13,6 +14,7 @@ pub(crate) mod broken;
 pub(crate) mod call;
 pub(crate) mod commit;
 pub(crate) mod ending;
+pub(crate) mod keyfile;
 pub(crate) mod sink;
 pub(crate) mod timer;
 pub(crate) mod writer;

@@ -10,6 +10,8 @@ use aegis::sign::{PreparedKey, PublicKey, Signature, SignatureFault, SigningKey,
 use curve25519_dalek::constants::EIGHT_TORSION;
 use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
 use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::traits::Identity as _;
+use ed25519_dalek::Verifier as _;
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha512};
 
@@ -81,6 +83,16 @@ fn judge(cases: &[Case]) -> Vec<bool> {
 fn forge(a_torsion: EdwardsPoint, r_torsion: EdwardsPoint, message: &[u8]) -> Case {
     let secret = Scalar::from_hash(Sha512::new().chain_update(b"secret"));
     let nonce = Scalar::from_hash(Sha512::new().chain_update(b"nonce").chain_update(message));
+    forge_with(secret, a_torsion, nonce, r_torsion, message)
+}
+
+fn forge_with(
+    secret: Scalar,
+    a_torsion: EdwardsPoint,
+    nonce: Scalar,
+    r_torsion: EdwardsPoint,
+    message: &[u8],
+) -> Case {
     let key = (EdwardsPoint::mul_base(&secret) + a_torsion)
         .compress()
         .to_bytes();
@@ -195,6 +207,40 @@ fn keys_and_r_of_small_order_never_verify() {
         cases.push(case(honest_key, *key, [0; 32], b"m"));
     }
     assert!(judge(&cases).iter().all(|holds| !holds));
+}
+
+#[test]
+fn one_half_of_small_order_is_enough_to_refuse() {
+    let secret = Scalar::from_hash(Sha512::new().chain_update(b"secret"));
+    let mut equation_holds = [0; 2];
+    for torsion in EIGHT_TORSION {
+        for number in 0..16_u8 {
+            let message = [number];
+            // A key without a secret, and an R whose nonce is 0.
+            let key = forge_with(
+                Scalar::ZERO,
+                torsion,
+                secret,
+                EdwardsPoint::identity(),
+                &message,
+            );
+            let r = forge_with(
+                secret,
+                EdwardsPoint::identity(),
+                Scalar::ZERO,
+                torsion,
+                &message,
+            );
+            for (held, case) in equation_holds.iter_mut().zip([key, r]) {
+                // The check without its small-order parts may well pass.
+                let loose = ed25519_dalek::VerifyingKey::from_bytes(&case.key).unwrap();
+                let signature = ed25519_dalek::Signature::from_bytes(&case.signature);
+                *held += usize::from(loose.verify(&message, &signature).is_ok());
+                assert_eq!(judge(&[case]), [false]);
+            }
+        }
+    }
+    assert!(equation_holds.iter().all(|&held| held >= 16));
 }
 
 #[test]
