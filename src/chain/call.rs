@@ -42,6 +42,11 @@ impl Call {
         &self.inner.record.intent.call_id
     }
 
+    /// Its tool, as its Lines carry it.
+    pub(crate) fn tool_id(&self) -> &str {
+        &self.inner.record.intent.tool_id
+    }
+
     /// Where its intent is.
     pub(crate) fn intent_mark(&self) -> Mark {
         self.inner.record.mark

@@ -10,10 +10,12 @@
 
 #![allow(dead_code, reason = "several rooms record; each uses its part")]
 
+pub(crate) mod audit;
 pub(crate) mod broken;
 pub(crate) mod call;
 pub(crate) mod commit;
 pub(crate) mod ending;
+pub(crate) mod file;
 pub(crate) mod keyfile;
 pub(crate) mod sink;
 pub(crate) mod timer;

@@ -18,12 +18,13 @@ use super::sink::{Retention, Sink};
 use super::timer::FlushTimer;
 use crate::sign::SigningKey;
 use crate::wire::canon::CanonError;
-use crate::wire::digest::{self, Digest, Request};
+use crate::wire::digest::{self, Digest, Request, Text};
 use crate::wire::facts::Durability;
 use crate::wire::hex::Bytes;
 use crate::wire::line::{
     self, Body, Close, Intent, Open, OpenFacts, Place, Signed, Written, cut_text,
 };
+use crate::wire::outcome::Cut;
 use crate::wire::time::Timestamp;
 
 /// Writes one Session. Clones write the same one; it ends with
@@ -53,6 +54,34 @@ pub(crate) type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 /// The clock of the system.
 pub(crate) fn system_clock() -> Clock {
     Box::new(|| Timestamp::of(SystemTime::now()))
+}
+
+/// A tool's name as a Line carries it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Tool {
+    id: String,
+    /// The whole name, when `id` is a part of it.
+    cut: Option<Cut>,
+}
+
+impl Tool {
+    /// The tool whose name begins with `head`; `whole` is the length and the
+    /// digest of the name, when that is not all of it.
+    pub(crate) fn of(head: &str, whole: Option<(u64, Digest<Text>)>) -> Self {
+        let mut cuts = BTreeMap::new();
+        let id = cut_text(head, "tool_id", &mut cuts);
+        let cut = match whole {
+            Some((bytes, sha256)) => Some(Cut { bytes, sha256 }),
+            None => cuts.remove("tool_id"),
+        };
+        Self { id, cut }
+    }
+}
+
+impl From<&str> for Tool {
+    fn from(name: &str) -> Self {
+        Self::of(name, None)
+    }
 }
 
 /// What a Session counted, besides its Calls, for its `close` Line.
@@ -159,15 +188,18 @@ impl Writer {
     /// When the intent was not written; there is no Call then.
     pub(crate) fn begin(
         &self,
-        tool: &str,
+        tool: impl Into<Tool>,
         request_digest: Digest<Request>,
     ) -> Result<Call, ChainError> {
-        let mut cut = BTreeMap::new();
+        let Tool { id, cut } = tool.into();
         let mut intent = Intent {
             call_id: String::new(),
-            tool_id: cut_text(tool, "tool_id", &mut cut),
+            tool_id: id,
             request_digest,
-            cut,
+            cut: cut
+                .map(|cut| ("tool_id".to_owned(), cut))
+                .into_iter()
+                .collect(),
         };
         let mark = self.session.append(|chain, session| {
             intent.call_id = format!("call-{}", chain.calls + 1);

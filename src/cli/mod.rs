@@ -2,11 +2,17 @@
 //! verb. The only module that prints.
 
 mod args;
+#[cfg(feature = "record")]
+mod demo_server;
 mod exit;
+#[cfg(feature = "record")]
+mod keygen;
 mod progress;
 mod ui;
 mod verify;
 mod verify_json;
+#[cfg(feature = "record")]
+mod wrap;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,11 +34,22 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
     };
     let args: Vec<OsString> = args.collect();
     match verb.to_str() {
-        Some("help" | "--help" | "-h") => print(&overview()).into(),
+        Some("help" | "--help" | "-h") => print(&overview()),
         Some("version" | "--version" | "-V") => {
-            print(&format!("aegis {}\n", env!("CARGO_PKG_VERSION"))).into()
+            print(&format!("aegis {}\n", env!("CARGO_PKG_VERSION")))
         }
-        Some("verify") => run::<verify::Args, verify::Verify>("verify", &args).into(),
+        Some("verify") => run("verify", &args, |raw: verify::Args| {
+            raw.try_into() as Result<verify::Verify, _>
+        }),
+        #[cfg(feature = "record")]
+        Some(verb @ ("keygen" | "wrap" | "__demo-server")) => record(verb, &args),
+        #[cfg(not(feature = "record"))]
+        Some(verb @ ("keygen" | "wrap")) => {
+            ui::error(format_args!(
+                "this build of aegis can only verify: `{verb}` needs the feature `record`"
+            ));
+            Exit::Failed.into()
+        }
         _ => {
             ui::error(format_args!(
                 "unknown command: {}",
@@ -44,9 +61,24 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
     }
 }
 
+/// The verbs that write records.
+#[cfg(feature = "record")]
+fn record(verb: &str, args: &[OsString]) -> ExitCode {
+    match verb {
+        "keygen" => run("keygen", args, |raw: keygen::Args| {
+            raw.try_into() as Result<keygen::Keygen, _>
+        }),
+        "wrap" => {
+            let (own, command) = args::split_command(args);
+            run("wrap", own, |raw: wrap::Args| raw.request(command))
+        }
+        _ => demo_server::run(args),
+    }
+}
+
 /// What a verb was asked to do, free of contradictions.
 trait Request: Sized {
-    fn run(self) -> Exit;
+    fn run(self) -> ExitCode;
 }
 
 /// A command line that means nothing.
@@ -54,22 +86,22 @@ trait Request: Sized {
 struct UsageError(String);
 
 /// Reads the arguments of a verb and does what they ask for.
-fn run<A, R>(verb: &str, args: &[OsString]) -> Exit
-where
-    A: FromArgs,
-    R: Request + TryFrom<A, Error = UsageError>,
-{
-    let request = match args::parse::<A>(verb, args) {
-        Ok(raw) => R::try_from(raw),
+fn run<A: FromArgs, R: Request>(
+    verb: &str,
+    args: &[OsString],
+    request: impl FnOnce(A) -> Result<R, UsageError>,
+) -> ExitCode {
+    let asked = match args::parse::<A>(verb, args) {
+        Ok(raw) => request(raw),
         Err(Stop::Help(text)) => return print(&text),
         Err(Stop::Usage(text)) => Err(UsageError(text)),
     };
-    match request {
+    match asked {
         Ok(request) => request.run(),
         Err(UsageError(text)) => {
             ui::error(text);
             ui::say(args::help::<A>(verb));
-            Exit::Failed
+            Exit::Failed.into()
         }
     }
 }
@@ -86,14 +118,14 @@ fn json_format(format: Option<&str>) -> Result<bool, UsageError> {
     }
 }
 
-fn print(text: &str) -> Exit {
+fn print(text: &str) -> ExitCode {
     let mut out = Out::new();
     out.text(text);
     match out.finish() {
-        Ok(()) => Exit::Ok,
+        Ok(()) => Exit::Ok.into(),
         Err(error) => {
             ui::error(format_args!("write standard output: {error}"));
-            Exit::Failed
+            Exit::Failed.into()
         }
     }
 }
@@ -110,7 +142,14 @@ fn overview() -> String {
     text
 }
 
-const VERBS: [(&str, &str); 1] = [(
-    "verify",
-    "check record files offline: complete, unchanged, under whose key",
-)];
+const VERBS: [(&str, &str); 3] = [
+    (
+        "wrap",
+        "run an MCP server and record every tool call made to it",
+    ),
+    (
+        "verify",
+        "check record files offline: complete, unchanged, under whose key",
+    ),
+    ("keygen", "make a new signing key"),
+];

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use argh::FromArgs;
@@ -117,10 +118,10 @@ impl TryFrom<Args> for Verify {
 }
 
 impl Request for Verify {
-    fn run(self) -> Exit {
+    fn run(self) -> ExitCode {
         let options = match self.options() {
             Ok(options) => options,
-            Err(exit) => return exit,
+            Err(exit) => return exit.into(),
         };
         let mut run = Run {
             several: self.sources.len() > 1,
@@ -134,7 +135,7 @@ impl Request for Verify {
         for source in self.sources {
             run.source(source);
         }
-        run.finish()
+        run.finish().into()
     }
 }
 

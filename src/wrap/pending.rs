@@ -12,7 +12,7 @@ use crate::chain::call::Call;
 use crate::chain::commit::Mark;
 use crate::chain::ending::{Answered, Ending, Unanswered};
 use crate::chain::writer::ChainError;
-use crate::rpc::message::RpcId;
+use crate::rpc::message::{RpcId, Sum};
 
 /// How many Calls may be open before reading from the client pauses.
 pub(super) const MAX_OPEN: usize = 4096;
@@ -77,8 +77,15 @@ impl Pending {
         while !state.ended && state.open.len() >= self.max_open {
             // A cancelled Call may never be answered; it is the one to go.
             match state.oldest_cancelled() {
-                Some(ticket) => drop(state.conclude(ticket, Ending::Unanswered(Unanswered::Cancelled))?),
-                None => state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(ticket) => {
+                    state.conclude(ticket, Ending::Unanswered(Unanswered::Cancelled))?;
+                }
+                None => {
+                    state = self
+                        .room
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner)
+                }
             }
         }
         if state.ended {
@@ -121,12 +128,9 @@ impl Pending {
         concluded
     }
 
-    /// Notes that `call` asked its client for input with this state.
-    pub(super) fn input_required(
-        &self,
-        id: &RpcId,
-        state_sum: Option<crate::rpc::message::Sum>,
-    ) {
+    /// Notes that the oldest open Call with this id is being answered by a
+    /// question; a retry must bring `wanted_state` back, if there is one.
+    pub(super) fn input_required(&self, id: &RpcId, state_sum: Option<crate::rpc::message::Sum>) {
         let mut state = self.lock();
         let Some(open) = state
             .by_id
@@ -137,7 +141,7 @@ impl Pending {
             return;
         };
         let (call_id, asked) = (open.call.id().to_owned(), open.asked.clone());
-        state.retries.remember(call_id, asked, state_sum);
+        state.retries.remember(call_id, asked, wanted_state);
     }
 
     /// Concludes a Call that no answer can be matched to.

@@ -67,7 +67,7 @@ impl Requests {
         &self,
         id: RpcId,
         asked: Asked,
-        tool: Tool<'_>,
+        tool: Tool,
         digest: Digest<Request>,
     ) -> Result<Begun, Stop> {
         let writer = &self.shared.writer;

@@ -117,7 +117,11 @@ mod tests {
 
     fn remember(retries: &mut Retries, call_id: &str, arguments: &str, state: Option<&str>) {
         let first = asked("ask", arguments, None, false);
-        retries.remember(call_id.to_owned(), first, state.map(|s| Digest::of(s.as_bytes())));
+        retries.remember(
+            call_id.to_owned(),
+            first,
+            state.map(|s| Digest::of(s.as_bytes())),
+        );
     }
 
     #[test]
@@ -125,8 +129,14 @@ mod tests {
         let mut retries = Retries::default();
         remember(&mut retries, "call-1", "{}", Some("s1"));
         remember(&mut retries, "call-2", "{}", Some("s2"));
-        assert_eq!(retries.resumed_by(&asked("other", "{}", Some("s2"), true)), None);
-        assert_eq!(retries.resumed_by(&asked("ask", "{}", Some("s3"), true)), None);
+        assert_eq!(
+            retries.resumed_by(&asked("other", "{}", Some("s2"), true)),
+            None
+        );
+        assert_eq!(
+            retries.resumed_by(&asked("ask", "{}", Some("s3"), true)),
+            None
+        );
         let retry = asked("ask", "[]", Some("s2"), true);
         assert_eq!(retries.resumed_by(&retry).as_deref(), Some("call-2"));
         assert_eq!(retries.resumed_by(&retry), None);
@@ -141,7 +151,9 @@ mod tests {
         assert_eq!(retries.resumed_by(&asked("ask", "{}", None, false)), None);
         assert_eq!(retries.resumed_by(&asked("ask", "[]", None, true)), None);
         assert_eq!(
-            retries.resumed_by(&asked("ask", "{}", None, true)).as_deref(),
+            retries
+                .resumed_by(&asked("ask", "{}", None, true))
+                .as_deref(),
             Some("call-1")
         );
     }
@@ -150,11 +162,21 @@ mod tests {
     fn the_oldest_question_is_forgotten_past_the_bound() {
         let mut retries = Retries::default();
         for i in 0..=MAX_WAITING {
-            remember(&mut retries, &format!("call-{i}"), "{}", Some(&format!("s{i}")));
+            remember(
+                &mut retries,
+                &format!("call-{i}"),
+                "{}",
+                Some(&format!("s{i}")),
+            );
         }
-        assert_eq!(retries.resumed_by(&asked("ask", "{}", Some("s0"), true)), None);
         assert_eq!(
-            retries.resumed_by(&asked("ask", "{}", Some("s1"), true)).as_deref(),
+            retries.resumed_by(&asked("ask", "{}", Some("s0"), true)),
+            None
+        );
+        assert_eq!(
+            retries
+                .resumed_by(&asked("ask", "{}", Some("s1"), true))
+                .as_deref(),
             Some("call-1")
         );
     }

@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
 use super::child::{self, Pipes, Wrapped, exit_code};
-use super::lane::{Stop, relay};
+use super::lane::relay;
 use super::pending::{MAX_OPEN, Pending};
 use super::requests::Requests;
 use super::stderr::copy_escaped;
@@ -34,7 +34,9 @@ use crate::wire::line::OpenFacts;
 pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let key = keyfile::load(&wrap.signing_key)?;
     let limits = frame_limits(&wrap);
-    let writer = wrap.audit.open(key, facts(&wrap.command), wrap.durability)?;
+    let writer = wrap
+        .audit
+        .open(key, facts(&wrap.command), wrap.durability)?;
     let started = start(&wrap.command, client, limits, &writer);
     match started {
         Ok(session) => Ok(session.wait()),

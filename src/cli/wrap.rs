@@ -1,0 +1,154 @@
+//! `aegis wrap`.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use argh::FromArgs;
+
+use super::args::PathArg;
+use super::exit::Exit;
+use super::ui;
+use super::{Request, UsageError};
+use crate::chain::audit::Audit;
+use crate::wire::escape::Escaped;
+use crate::wire::facts::Durability;
+use crate::wrap::{self, Client, Wrap};
+
+/// Run an MCP server and record every tool call made to it.
+///
+/// Starts CMD, relays standard input and output byte for byte, and writes a
+/// signed record of every tools/call to the audit file: an intent before the
+/// request reaches the server, an outcome before the answer reaches the
+/// client. It blocks nothing.
+///
+/// Put it in front of the server's command in the configuration of an MCP
+/// client. Clients often start a server several times at once: give them a
+/// directory (a PATH that ends in / or is one), in which each gets a file of
+/// its own.
+#[derive(FromArgs)]
+#[argh(
+    example = "aegis wrap --audit ~/.aegis/files/ --signing-key ~/.aegis/key -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
+    error_code(1, "the session could not be recorded, or a usage error"),
+    error_code(128, "plus the number of the signal that ended the server or aegis")
+)]
+pub(super) struct Args {
+    /// the audit file or directory
+    #[argh(option, arg_name = "PATH")]
+    audit: Option<PathArg>,
+    /// the signing key, as aegis keygen writes it
+    #[argh(option, arg_name = "PATH")]
+    signing_key: Option<PathArg>,
+    /// full: answers wait for the disk too; intent (default): requests wait
+    /// for the disk, answers only for the write; process: neither waits, and
+    /// a power cut may lose lines
+    #[argh(option, arg_name = "full|intent|process")]
+    durability: Option<String>,
+    /// longest message that is relayed (default: 1073741824)
+    #[argh(option, arg_name = "BYTES")]
+    max_frame: Option<String>,
+    /// the server's command stands behind `--`
+    #[argh(positional, arg_name = "-- CMD [ARGS...]")]
+    stray: Vec<PathArg>,
+}
+
+impl Args {
+    /// Reads the arguments before `--`, and takes the command behind it.
+    pub(super) fn request(self, command: Option<&[OsString]>) -> Result<Wrap, UsageError> {
+        if let Some(stray) = self.stray.first() {
+            return Err(UsageError(format!(
+                "wrap takes no positional arguments; put the child command after `--` (got `{}`)",
+                Escaped(&stray.0.to_string_lossy())
+            )));
+        }
+        let audit = self
+            .audit
+            .ok_or_else(|| UsageError("wrap requires --audit <PATH>".to_owned()))?;
+        let signing_key = self.signing_key.ok_or_else(|| {
+            UsageError(
+                "wrap requires --signing-key <PATH>; generate one with `aegis keygen --out <PATH>`"
+                    .to_owned(),
+            )
+        })?;
+        let command = command.unwrap_or_default().to_vec();
+        if command.is_empty() {
+            return Err(UsageError(
+                "wrap requires a child command after `--`".to_owned(),
+            ));
+        }
+        Ok(Wrap {
+            audit: Audit::at(PathBuf::from(audit.0)),
+            signing_key: signing_key.0.into(),
+            durability: durability(self.durability.as_deref())?,
+            max_frame: self.max_frame.as_deref().map(max_frame).transpose()?,
+            command,
+        })
+    }
+}
+
+fn durability(mode: Option<&str>) -> Result<Durability, UsageError> {
+    match mode {
+        None | Some("intent") => Ok(Durability::Intent),
+        Some("full") => Ok(Durability::Full),
+        Some("process") => Ok(Durability::Process),
+        Some(other) => Err(UsageError(format!(
+            "--durability needs full, intent or process, got `{}`",
+            Escaped(other)
+        ))),
+    }
+}
+
+fn max_frame(bytes: &str) -> Result<u64, UsageError> {
+    match bytes.parse() {
+        Ok(bytes @ MIN_FRAME_BYTES..) => Ok(bytes),
+        _ => Err(UsageError(format!(
+            "--max-frame needs a number of bytes from {MIN_FRAME_BYTES}, got `{}`",
+            Escaped(bytes)
+        ))),
+    }
+}
+
+impl Request for Wrap {
+    fn run(self) -> ExitCode {
+        if self.durability == Durability::Process {
+            ui::say(
+                "aegis wrap: --durability process: a power cut may lose what was recorded last\n",
+            );
+        }
+        let client = match client() {
+            Ok(client) => client,
+            Err(error) => {
+                ui::error(format_args!("wrap relay I/O failed: {error}"));
+                return Exit::Failed.into();
+            }
+        };
+        match wrap::run(self, client) {
+            Ok(ended) => {
+                if let Some(notice) = ended.notice {
+                    ui::say(format_args!("aegis wrap: {notice}\n"));
+                }
+                ended.exit.into()
+            }
+            Err(error) => {
+                ui::error(error);
+                Exit::Failed.into()
+            }
+        }
+    }
+}
+
+/// Standard input and output without the buffers that the standard library
+/// puts before them: a frame is written at once, and whole.
+fn client() -> io::Result<Client> {
+    Ok(Client {
+        input: File::from(io::stdin().as_fd().try_clone_to_owned()?),
+        output: File::from(io::stdout().as_fd().try_clone_to_owned()?),
+        stderr_is_terminal: io::stderr().is_terminal(),
+    })
+}
+
+/// Smaller than any session could begin with.
+const MIN_FRAME_BYTES: u64 = 1024;
