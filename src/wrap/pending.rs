@@ -130,7 +130,7 @@ impl Pending {
 
     /// Notes that the oldest open Call with this id is being answered by a
     /// question; a retry must bring `wanted_state` back, if there is one.
-    pub(super) fn input_required(&self, id: &RpcId, state_sum: Option<crate::rpc::message::Sum>) {
+    pub(super) fn input_required(&self, id: &RpcId, wanted_state: Option<Sum>) {
         let mut state = self.lock();
         let Some(open) = state
             .by_id
