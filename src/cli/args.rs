@@ -40,25 +40,58 @@ pub(super) enum Stop {
     Usage(String),
 }
 
-/// Reads the arguments of `verb`.
-pub(super) fn parse<T: FromArgs>(verb: &str, args: &[OsString]) -> Result<T, Stop> {
+/// The arguments of one verb. Their help, and nothing else, says what they
+/// are.
+pub(super) trait Verb: FromArgs {
+    /// The verb.
+    const NAME: &'static str;
+    /// What follows the verb in the first line of its help.
+    const USAGE: &'static str;
+}
+
+/// Reads the arguments of a verb.
+pub(super) fn parse<T: Verb>(args: &[OsString]) -> Result<T, Stop> {
     let mut encoded = Vec::with_capacity(args.len());
     for arg in args {
         encode(arg, &mut encoded);
     }
     let encoded: Vec<&str> = encoded.iter().map(String::as_str).collect();
-    T::from_args(&["aegis", verb], &encoded).map_err(|stop| match stop.status {
-        Ok(()) => Stop::Help(stop.output),
+    T::from_args(&["aegis", T::NAME], &encoded).map_err(|stop| match stop.status {
+        Ok(()) => Stop::Help(tidy::<T>(&stop.output)),
         Err(()) => Stop::Usage(stop.output.trim_end().to_owned()),
     })
 }
 
-/// The help of `verb`.
-pub(super) fn help<T: FromArgs>(verb: &str) -> String {
-    match T::from_args(&["aegis", verb], &["--help"]) {
-        Err(stop) => stop.output,
+/// The help of a verb.
+pub(super) fn help<T: Verb>() -> String {
+    match T::from_args(&["aegis", T::NAME], &["--help"]) {
+        Err(stop) => tidy::<T>(&stop.output),
         Ok(_) => String::new(),
     }
+}
+
+/// Help as argh makes it, in lines of at most [`COLUMNS`], with a first line
+/// that shows what must be given and what may.
+fn tidy<T: Verb>(help: &str) -> String {
+    let usage = format!("Usage: aegis {} {}", T::NAME, T::USAGE);
+    let mut text = format!("{}\n", usage.trim_end());
+    for line in help.lines().skip(1) {
+        let indent = line.len() - line.trim_start().len();
+        let mut column = 0;
+        for word in line.split_inclusive(' ') {
+            let width = word.trim_end().chars().count();
+            if column > indent && column + width > COLUMNS {
+                text.truncate(text.trim_end_matches(' ').len());
+                text.push('\n');
+                text.extend(std::iter::repeat_n(' ', indent));
+                column = indent;
+            }
+            text.push_str(word);
+            column += word.chars().count();
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// Splits off what follows the first `--`.
@@ -97,6 +130,8 @@ fn os_string(bytes: Vec<u8>) -> Result<OsString, String> {
         .map(Into::into)
         .map_err(|_| "a path that is not Unicode".to_owned())
 }
+
+const COLUMNS: usize = 80;
 
 /// A private-use character that no path begins with by accident; one that
 /// does is encoded too.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use argh::FromArgs;
 
-use super::args::PathArg;
+use super::args::{PathArg, Verb};
 use super::exit::Exit;
 use super::ui::{self, Out};
 use super::{Request, UsageError};
@@ -30,6 +30,11 @@ pub(super) struct Args {
     /// with it
     #[argh(switch)]
     force: bool,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "keygen";
+    const USAGE: &'static str = "--out PATH [--force]";
 }
 
 /// What was asked for.

@@ -3,6 +3,8 @@
 
 mod args;
 #[cfg(feature = "record")]
+mod demo;
+#[cfg(feature = "record")]
 mod demo_server;
 mod exit;
 #[cfg(feature = "record")]
@@ -17,9 +19,7 @@ mod wrap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use argh::FromArgs;
-
-use args::Stop;
+use args::{Stop, Verb};
 use exit::Exit;
 use ui::Out;
 
@@ -38,13 +38,13 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
         Some("version" | "--version" | "-V") => {
             print(&format!("aegis {}\n", env!("CARGO_PKG_VERSION")))
         }
-        Some("verify") => run("verify", &args, |raw: verify::Args| {
+        Some("verify") => run(&args, |raw: verify::Args| {
             raw.try_into() as Result<verify::Verify, _>
         }),
         #[cfg(feature = "record")]
-        Some(verb @ ("keygen" | "wrap" | "__demo-server")) => record(verb, &args),
+        Some(verb @ ("demo" | "keygen" | "wrap" | "__demo-server")) => record(verb, &args),
         #[cfg(not(feature = "record"))]
-        Some(verb @ ("keygen" | "wrap")) => {
+        Some(verb @ ("demo" | "keygen" | "wrap")) => {
             ui::error(format_args!(
                 "this build of aegis can only verify: `{verb}` needs the feature `record`"
             ));
@@ -65,12 +65,15 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
 #[cfg(feature = "record")]
 fn record(verb: &str, args: &[OsString]) -> ExitCode {
     match verb {
-        "keygen" => run("keygen", args, |raw: keygen::Args| {
+        "keygen" => run(args, |raw: keygen::Args| {
             raw.try_into() as Result<keygen::Keygen, _>
+        }),
+        "demo" => run(args, |raw: demo::Args| {
+            raw.try_into() as Result<demo::Demo, _>
         }),
         "wrap" => {
             let (own, command) = args::split_command(args);
-            run("wrap", own, |raw: wrap::Args| raw.request(command))
+            run(own, |raw: wrap::Args| raw.request(command))
         }
         _ => demo_server::run(args),
     }
@@ -86,12 +89,11 @@ trait Request: Sized {
 struct UsageError(String);
 
 /// Reads the arguments of a verb and does what they ask for.
-fn run<A: FromArgs, R: Request>(
-    verb: &str,
+fn run<A: Verb, R: Request>(
     args: &[OsString],
     request: impl FnOnce(A) -> Result<R, UsageError>,
 ) -> ExitCode {
-    let asked = match args::parse::<A>(verb, args) {
+    let asked = match args::parse::<A>(args) {
         Ok(raw) => request(raw),
         Err(Stop::Help(text)) => return print(&text),
         Err(Stop::Usage(text)) => Err(UsageError(text)),
@@ -100,7 +102,7 @@ fn run<A: FromArgs, R: Request>(
         Ok(request) => request.run(),
         Err(UsageError(text)) => {
             ui::error(text);
-            ui::say(args::help::<A>(verb));
+            ui::say(args::help::<A>());
             Exit::Failed.into()
         }
     }
@@ -142,7 +144,11 @@ fn overview() -> String {
     text
 }
 
-const VERBS: [(&str, &str); 3] = [
+const VERBS: [(&str, &str); 4] = [
+    (
+        "demo",
+        "record a small session, verify it, damage it, verify again",
+    ),
     (
         "wrap",
         "run an MCP server and record every tool call made to it",

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use argh::FromArgs;
 
-use super::args::PathArg;
+use super::args::{PathArg, Verb};
 use super::exit::Exit;
 use super::progress::Progress;
 use super::ui::{self, Out, count};
@@ -57,6 +57,11 @@ pub(super) struct Args {
     /// what to verify
     #[argh(positional, arg_name = "PATH")]
     paths: Vec<PathArg>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "verify";
+    const USAGE: &'static str = "[--key HEX]... [--trust-store PATH] [--expect-head LINE_HASH]\n                    [--format text|json] [--threads N] PATH...";
 }
 
 /// What was asked for.

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use argh::FromArgs;
 
-use super::args::PathArg;
+use super::args::{PathArg, Verb};
 use super::exit::Exit;
 use super::ui;
 use super::{Request, UsageError};
@@ -51,8 +51,13 @@ pub(super) struct Args {
     #[argh(option, arg_name = "BYTES")]
     max_frame: Option<String>,
     /// the server's command stands behind `--`
-    #[argh(positional, arg_name = "-- CMD [ARGS...]")]
+    #[argh(positional, arg_name = "CMD")]
     stray: Vec<PathArg>,
+}
+
+impl Verb for Args {
+    const NAME: &'static str = "wrap";
+    const USAGE: &'static str = "--audit PATH --signing-key PATH [--durability full|intent|process]\n                  [--max-frame BYTES] -- CMD [ARGS...]";
 }
 
 impl Args {

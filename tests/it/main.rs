@@ -1,3 +1,7 @@
-//! Integration tests.
+//! Integration tests, in one binary.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout)]
+
+mod layers;
 mod signatures;
 mod spec;
