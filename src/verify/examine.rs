@@ -20,8 +20,6 @@ pub(super) enum Examined {
     Unparsable(RowFault),
     /// Not followed any further.
     Limit(Limit),
-    /// A Line of a later version, of which only the place is read.
-    Newer(Box<Newer>),
     /// A Line.
     Line(Box<Line>),
 }
@@ -34,16 +32,9 @@ pub(super) struct Place {
     pub(super) hash: Digest<digest::Line>,
 }
 
-/// A Line whose rules are not known: it is placed and hashed, not judged.
-pub(super) struct Newer {
-    pub(super) place: Place,
-    pub(super) version: u64,
-    /// Present when it opens a Session.
-    pub(super) open: Option<Open>,
-}
-
-/// A Line of this version.
+/// A Line of this version or a later one.
 pub(super) struct Line {
+    pub(super) version: u64,
     pub(super) place: Place,
     pub(super) kind: Kind,
     pub(super) auth: Auth,
@@ -153,17 +144,10 @@ fn examine_row(row: &[u8], ring: &KeyRing, batch: &mut Batch, index: usize) -> E
     };
     match place(&row) {
         Err(fault) => Examined::Fault(fault),
-        Ok((line_type, place, version)) if version > SCHEMA_VERSION => {
-            Examined::Newer(Box::new(Newer {
-                place,
-                version,
-                open: (line_type == "open").then(|| open(&row)),
-            }))
-        }
         Ok((_, _, version)) if version < SCHEMA_VERSION => {
             Examined::Fault(FormatFault::SchemaVersion(version))
         }
-        Ok((line_type, place, _)) => {
+        Ok((line_type, place, version)) => {
             let kind = kind(&row, line_type);
             if let Kind::Open(Open {
                 public_key: Some(key),
@@ -173,6 +157,7 @@ fn examine_row(row: &[u8], ring: &KeyRing, batch: &mut Batch, index: usize) -> E
                 ring.learn(key);
             }
             Examined::Line(Box::new(Line {
+                version,
                 place,
                 auth: auth(&row, ring, batch, index),
                 kind,
@@ -201,7 +186,13 @@ fn place(row: &Row<'_>) -> Result<(String, Place, u64), FormatFault> {
 fn kind(row: &Row<'_>, line_type: String) -> Kind {
     let call = || row.string(Name::CallId).map(|id| NameRef::of(&id));
     match line_type.as_str() {
-        "open" => Kind::Open(open(row)),
+        "open" => Kind::Open(Open {
+            public_key: row
+                .string(Name::PublicKey)
+                .and_then(|key| PublicKey::from_hex(&key).ok()),
+            prev_session_tail: row.digest(Name::PrevSessionTail),
+            follows: row.member(Name::Follows).unwrap_or_default(),
+        }),
         "intent" => Kind::Intent(call()),
         "outcome" => Kind::Outcome(call()),
         "decision" => Kind::Decision(
@@ -211,16 +202,6 @@ fn kind(row: &Row<'_>, line_type: String) -> Kind {
         "close" => Kind::Close,
         "checkpoint" => Kind::Checkpoint,
         _ => Kind::Unknown(line_type),
-    }
-}
-
-fn open(row: &Row<'_>) -> Open {
-    Open {
-        public_key: row
-            .string(Name::PublicKey)
-            .and_then(|key| PublicKey::from_hex(&key).ok()),
-        prev_session_tail: row.digest(Name::PrevSessionTail),
-        follows: row.member(Name::Follows).unwrap_or_default(),
     }
 }
 

@@ -198,12 +198,10 @@ const BLOCK_BYTES: usize = 8 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::digest::{Digest, Text};
 
     fn record(i: u64) -> Record {
-        let key = <[u8; 32]>::from(
-            *crate::wire::digest::Digest::<crate::wire::digest::Text>::of(&(i % 700).to_le_bytes())
-                .as_bytes(),
-        );
+        let key = *Digest::<Text>::of(&(i % 700).to_le_bytes()).as_bytes();
         Record {
             key,
             order: i,

@@ -9,7 +9,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::examine::{Auth, Examined, KeyRing, Kind, Line, Newer, Open, Place, Presence};
+use super::examine::{Auth, Examined, KeyRing, Kind, Line, Open, Place, Presence};
 use super::reason::{FormatFault, Indeterminate, Limit, LineSignatureFault, Position, Tampered};
 use super::seen::{Approvals, Calls, NameRef};
 use super::trust::Trust;
@@ -18,6 +18,7 @@ use crate::sign::{PublicKey, SignatureFault};
 use crate::wire::decode::RowFault;
 use crate::wire::digest::{self, Digest};
 use crate::wire::facts::Follows;
+use crate::wire::line::SCHEMA_VERSION;
 
 type KeyId = Digest<digest::PublicKey>;
 type LineHash = Digest<digest::Line>;
@@ -48,14 +49,16 @@ pub(super) struct Walk {
     /// A row that does not parse, as long as no other came after it.
     unparsable: Option<RowFault>,
     limit_met: bool,
+    /// The file was begun by a later version.
+    newer: bool,
 }
 
 /// The Session under way.
+#[derive(Clone, Copy)]
 struct Session {
     index: u64,
-    /// Absent when it was opened by a Line of a later version that has none
-    /// where this version looks.
-    key: Option<(PublicKey, KeyId)>,
+    key: PublicKey,
+    key_id: KeyId,
     next_seq: u64,
     closed: bool,
 }
@@ -94,6 +97,7 @@ impl Walk {
             tampered: None,
             unparsable: None,
             limit_met: false,
+            newer: false,
         }
     }
 
@@ -125,10 +129,6 @@ impl Walk {
                 return Ok(ControlFlow::Break(()));
             }
             Examined::Fault(fault) => Err(self.malformed(fault)),
-            Examined::Newer(newer) => {
-                self.place_newer(*newer, keep)?;
-                Ok(())
-            }
             Examined::Line(line) => self.line(*line, keep)?,
         };
         Ok(match judged {
@@ -197,7 +197,12 @@ impl Walk {
     }
 
     fn line(&mut self, line: Line, keep: Keep) -> io::Result<Result<(), Tampered>> {
+        self.note_version(&line);
+        if self.newer {
+            return Ok(Ok(()));
+        }
         let Line {
+            version: _,
             place,
             kind,
             auth,
@@ -222,6 +227,27 @@ impl Walk {
         Ok(Ok(()))
     }
 
+    /// A later version of the format may hash and sign by other rules, but
+    /// never in a file that this version began (SPEC [VER-2]): there a newer
+    /// Line is judged like any other, and anywhere else none is.
+    fn note_version(&mut self, line: &Line) {
+        if line.version <= SCHEMA_VERSION {
+            return;
+        }
+        self.newer |= self.lines == 1;
+        let session = match (&line.kind, &self.session) {
+            (Kind::Open(_), _) | (_, None) => self.sessions,
+            (_, Some(session)) => session.index,
+        };
+        self.cap(Indeterminate::NewerSchema {
+            version: line.version,
+            at: Position {
+                session,
+                seq: line.place.seq,
+            },
+        });
+    }
+
     /// The rules for a Line that begins a Session.
     fn open(&mut self, place: Place, open: &Open, keep: Keep) -> io::Result<Result<(), Tampered>> {
         let session = self.sessions;
@@ -236,7 +262,7 @@ impl Walk {
             let at = Position { session, seq: 0 };
             return Ok(Err(Tampered::UntrustedKey { at, key_id }));
         }
-        self.begin(Some((key, key_id)), keep)?;
+        self.begin(key, key_id, keep)?;
         Ok(Ok(()))
     }
 
@@ -334,9 +360,10 @@ impl Walk {
 
     fn judge(&self, auth: &Auth) -> Result<(), LineSignatureFault> {
         let invalid = LineSignatureFault::Invalid;
-        let Some((key, expected)) = self.session.as_ref().and_then(|s| s.key) else {
-            return Err(invalid(SignatureFault::NotAKey));
+        let Some(Session { key, key_id, .. }) = self.session else {
+            return Err(LineSignatureFault::Absent);
         };
+        let expected = key_id;
         match (&auth.signature, auth.key_id) {
             (Presence::Absent | Presence::Unusable, _) | (_, None) => {
                 Err(LineSignatureFault::Absent)
@@ -399,30 +426,15 @@ impl Walk {
         }
     }
 
-    /// Places a Line of a later version: its hash is what the next Line chains
-    /// to, and nothing else about it is judged.
-    fn place_newer(&mut self, newer: Newer, keep: Keep) -> io::Result<()> {
-        if let Some(open) = newer.open {
-            let key = open.public_key.map(|key| (key, self.know_key(key)));
-            self.begin(key, keep)?;
-        }
-        let at = self.position(newer.place.seq);
-        self.cap(Indeterminate::NewerSchema {
-            version: newer.version,
-            at,
-        });
-        self.place(newer.place);
-        Ok(())
-    }
-
     /// Begins a Session: what the one before left open stays open.
-    fn begin(&mut self, key: Option<(PublicKey, KeyId)>, keep: Keep) -> io::Result<()> {
+    fn begin(&mut self, key: PublicKey, key_id: KeyId, keep: Keep) -> io::Result<()> {
         let before = std::mem::replace(&mut self.calls, Calls::new(keep.calls)).pair(0)?;
         self.notes.unmatched_intents += before.unmatched_intents;
         self.notes.outcomes_without_intent += before.outcomes_without_intent;
         self.session = Some(Session {
             index: self.sessions,
             key,
+            key_id,
             next_seq: 0,
             closed: false,
         });
