@@ -236,6 +236,14 @@ impl Writer {
         }
     }
 
+    /// Whether the Writer can still record.
+    ///
+    /// # Errors
+    /// When it is broken.
+    pub(crate) fn check(&self) -> Result<(), ChainError> {
+        Ok(self.session.fault.check()?)
+    }
+
     /// Writes the `close` Line and flushes it, in every mode.
     ///
     /// # Errors

@@ -140,8 +140,11 @@ impl Station for Answers {
         }
     }
 
-    fn settle(&mut self, mark: Mark) -> Result<(), ChainError> {
-        self.shared.writer.settle_outcome(mark)
+    fn settle(&mut self, mark: Option<Mark>) -> Result<(), ChainError> {
+        if let Some(mark) = mark {
+            self.shared.writer.settle_outcome(mark)?;
+        }
+        self.shared.may_go_on()
     }
 
     fn went_on(&mut self) -> Result<(), Stop> {

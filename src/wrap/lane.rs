@@ -18,8 +18,8 @@ pub(super) trait Station {
     fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop>;
 
     /// Returns once what was recorded up to `mark` is as durable as it has to
-    /// be.
-    fn settle(&mut self, mark: Mark) -> Result<(), ChainError>;
+    /// be, and fails when nothing may go on any more.
+    fn settle(&mut self, mark: Option<Mark>) -> Result<(), ChainError>;
 
     /// Told when all frames recorded so far went on, or, the reader being
     /// gone, will never do.
@@ -101,9 +101,7 @@ impl<W: Write, S: Station> Lane<'_, W, S> {
     }
 
     fn hand_on(&mut self) -> Result<(), Stop> {
-        if let Some(mark) = self.mark.take() {
-            self.station.settle(mark)?;
-        }
+        self.station.settle(self.mark.take())?;
         for frame in self.batch.drain(..) {
             if let Some(out) = &mut self.out
                 && frame.write_to(out).is_err()

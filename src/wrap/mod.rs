@@ -22,7 +22,7 @@ mod stderr;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -94,6 +94,9 @@ struct Shared {
     unreadable: AtomicU64,
     notices: Sender<Notice>,
     begun: Instant,
+    /// Set when the end of the session begins: what is open then is concluded,
+    /// so nothing may go on any more.
+    over: AtomicBool,
     /// When the child last said something, in milliseconds since `begun`.
     spoke_ms: AtomicU64,
 }
@@ -109,9 +112,19 @@ impl Shared {
         self.spoke_ms.store(now, Ordering::Relaxed);
     }
 
-    fn silence(&self) -> Duration {
-        let spoke = Duration::from_millis(self.spoke_ms.load(Ordering::Relaxed));
-        self.begun.elapsed().saturating_sub(spoke)
+    fn spoke_at(&self) -> Instant {
+        self.begun + Duration::from_millis(self.spoke_ms.load(Ordering::Relaxed))
+    }
+
+    /// Whether anything may still be relayed.
+    ///
+    /// # Errors
+    /// When the session is over, or nothing more can be recorded.
+    fn may_go_on(&self) -> Result<(), ChainError> {
+        if self.over.load(Ordering::SeqCst) {
+            return Err(ChainError::Closed);
+        }
+        self.writer.check()
     }
 }
 

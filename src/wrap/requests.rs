@@ -110,8 +110,11 @@ impl Station for Requests {
         }
     }
 
-    fn settle(&mut self, mark: Mark) -> Result<(), ChainError> {
-        self.shared.writer.settle_intent(mark)
+    fn settle(&mut self, mark: Option<Mark>) -> Result<(), ChainError> {
+        if let Some(mark) = mark {
+            self.shared.writer.settle_intent(mark)?;
+        }
+        self.shared.may_go_on()
     }
 
     fn went_on(&mut self) -> Result<(), Stop> {

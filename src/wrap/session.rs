@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
 use super::child::{self, Pipes, Wrapped, exit_code};
-use super::lane::relay;
+use super::lane::{Stop, relay};
 use super::pending::{MAX_OPEN, Pending};
 use super::requests::Requests;
 use super::stderr::copy_escaped;
@@ -115,6 +115,7 @@ fn start(
         unreadable: AtomicU64::new(0),
         notices: sender.clone(),
         begun: Instant::now(),
+        over: AtomicBool::new(false),
         spoke_ms: AtomicU64::new(0),
     });
     let broken = sender.clone();
@@ -235,17 +236,17 @@ impl Session {
             return self.state.deadline;
         }
         let left = self.state.client_left || self.state.child_exited;
-        left.then(|| Instant::now() + GRACE.saturating_sub(self.shared.silence()))
+        left.then(|| self.shared.spoke_at() + GRACE)
     }
 
     fn take(&mut self, notice: Notice) {
         match notice {
             Notice::Requests(stop) => {
-                self.state.failure = self.state.failure.take().or(failure(&stop));
+                self.stopped(&stop);
                 self.leave();
             }
             Notice::Answers(stop) => {
-                self.state.failure = self.state.failure.take().or(failure(&stop));
+                self.stopped(&stop);
                 self.state.child_done = true;
                 self.wait_at_most(GRACE);
             }
@@ -255,7 +256,7 @@ impl Session {
                 self.state.child_exited = true;
                 // What it started may hold its output open for ever.
                 self.wrapped.signal_group(signal_hook::consts::SIGKILL);
-                self.wait_at_most(DRAIN);
+                self.shared.child_spoke();
             }
             Notice::Signal(signal) => {
                 self.state.signal.get_or_insert(signal);
@@ -267,6 +268,11 @@ impl Session {
                 self.state.failure = Some(format!("wrap audit failed: {why}"));
             }
         }
+    }
+
+    fn stopped(&mut self, stop: &Stop) {
+        self.state.broken |= matches!(stop, Stop::Chain(ChainError::Broken(_)));
+        self.state.failure = self.state.failure.take().or(failure(stop));
     }
 
     /// The client leaves: the silence of the child counts from here.
@@ -340,6 +346,7 @@ impl Session {
 
 /// Concludes every open Call and closes the record.
 fn close(shared: &Shared, why: Unanswered) -> Result<(), ChainError> {
+    shared.over.store(true, Ordering::SeqCst);
     shared.pending.end(|| Ending::Unanswered(why))?;
     shared.writer.close(Totals {
         unreadable_frames: Some(shared.unreadable.load(Ordering::Relaxed)),
