@@ -191,3 +191,6 @@ const ENDING_BYTES: usize = 8 << 10;
 
 /// How large an outcome may be before its ending is known.
 const MAX_STANDING_BYTES: usize = MAX_LINE_BYTES - ENDING_BYTES;
+
+#[cfg(test)]
+mod tests;

@@ -124,3 +124,95 @@ impl Drop for Turn<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::super::testing::GateSink;
+    use super::*;
+
+    fn commit(sink: &GateSink) -> Arc<Commit> {
+        Arc::new(Commit::new(Arc::new(sink.clone()), Arc::default()))
+    }
+
+    #[test]
+    fn a_flush_that_was_running_already_does_not_count() {
+        let sink = GateSink::default();
+        let commit = &commit(&sink);
+        sink.shut();
+        thread::scope(|scope| {
+            let first = commit.appended();
+            let leader = scope.spawn(move || commit.wait(first));
+            sink.wait_started(1);
+
+            let second = commit.appended();
+            let (sender, done) = mpsc::channel();
+            let late = Arc::clone(commit);
+            scope.spawn(move || sender.send(late.wait(second)).unwrap());
+            sink.let_go();
+            leader.join().unwrap().unwrap();
+            // Whatever the late waiter did meanwhile, it needs a flush of its
+            // own, and that one has not returned.
+            sink.wait_started(2);
+            assert_eq!(done.try_recv(), Err(mpsc::TryRecvError::Empty));
+            sink.let_go();
+            done.recv().unwrap().unwrap();
+        });
+        assert_eq!(sink.started(), 2);
+    }
+
+    #[test]
+    fn one_flush_serves_every_row_before_it() {
+        let sink = GateSink::default();
+        let commit = &commit(&sink);
+        sink.shut();
+        thread::scope(|scope| {
+            let first = commit.appended();
+            scope.spawn(move || commit.wait(first));
+            sink.wait_started(1);
+            let marks: Vec<_> = (0..16).map(|_| commit.appended()).collect();
+            let waiters: Vec<_> = marks
+                .iter()
+                .map(|&mark| scope.spawn(move || commit.wait(mark)).thread().id())
+                .collect();
+            assert_eq!(waiters.len(), 16);
+            sink.let_go();
+            sink.let_go();
+        });
+        assert_eq!(sink.started(), 2);
+        assert_eq!(commit.wait(commit.mark()), Ok(()));
+        assert_eq!(sink.started(), 2);
+    }
+
+    struct Panics;
+
+    impl Sink for Panics {
+        fn retention(&self) -> super::super::sink::Retention {
+            super::super::sink::Retention::Volatile
+        }
+
+        fn append(&self, _: &[u8]) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> std::io::Result<()> {
+            panic!("flush")
+        }
+    }
+
+    #[test]
+    fn a_panic_in_a_flush_breaks_the_writer_and_frees_the_waiters() {
+        let commit = Commit::new(Arc::new(Panics), Arc::default());
+        let mark = commit.appended();
+        thread::scope(|scope| {
+            assert!(scope.spawn(|| commit.wait(mark)).join().is_err());
+        });
+        assert_eq!(
+            commit.wait(mark).unwrap_err().to_string(),
+            "audit flush failed: a thread panicked in the middle of it; nothing more will be \
+             recorded"
+        );
+    }
+}

@@ -1,32 +1,246 @@
-//! Temporary.
-use super::sink::{Retention, Sink};
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
+//! A file that keeps rows: one writer, whole rows or none.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use thiserror::Error;
+
+use super::directory;
+use super::sink::{Retention, Sink};
+use super::tail::{self, TailError};
+use crate::wire::digest::{self, Digest};
+
+/// A record file, open for appending and locked.
 pub(crate) struct Opened {
+    /// Where its next Session goes.
     pub(crate) sink: FileSink,
-    pub(crate) tail: Option<crate::wire::digest::Digest<crate::wire::digest::Line>>,
+    /// The hash of its last Line, which that Session's `open` Line names.
+    pub(crate) tail: Option<Digest<digest::Line>>,
 }
-#[derive(Debug, Error)]
-#[error("audit file: {0}")]
-pub(crate) struct FileError(#[from] io::Error);
-pub(crate) struct FileSink(File);
+
+/// Opens the record file at `path`, made (mode 0600) with its directories
+/// (mode 0700) as needed, and locks it for as long as its sink lives.
+///
+/// The lock comes first: what a file ends with says nothing while another
+/// process may append to it.
+///
+/// # Errors
+/// When it is not a regular file, somebody else has it open, or nothing may be
+/// appended to what it ends with. What exists is never changed.
 pub(crate) fn open(path: &Path) -> Result<Opened, FileError> {
-    let f = File::options().append(true).create(true).open(path)?;
+    directory::make(directory::parent_of(path)).map_err(|error| io_error(path, error))?;
+    let file = open_locked(path, Missing::Create)?;
+    let tail = tail::read(&file).map_err(|error| FileError::Tail {
+        path: path.into(),
+        error,
+    })?;
+    let length = length_of(&file).map_err(|error| io_error(path, error))?;
+    if length == 0 {
+        // Also when it was here before: whoever made it may not have come so
+        // far.
+        directory::sync(directory::parent_of(path)).map_err(|error| io_error(path, error))?;
+    }
     Ok(Opened {
-        sink: FileSink(f),
-        tail: None,
+        sink: FileSink {
+            storage: file,
+            path: path.into(),
+            length: Mutex::new(length),
+        },
+        tail,
     })
 }
-impl Sink for FileSink {
+
+/// Why a record file was not opened.
+#[derive(Debug, Error)]
+pub(crate) enum FileError {
+    /// The system refused something.
+    #[error("audit file {}: {error}", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+    /// Another process appends to it.
+    #[error(
+        "audit file {} is in use: another aegis writes to it\n\
+         give each one a file of its own, or a directory, in which each makes one", .0.display()
+    )]
+    Locked(PathBuf),
+    /// A link could be made to point to any file of the user.
+    #[error("audit file {} is a symbolic link\nname the file itself", .0.display())]
+    Symlink(PathBuf),
+    /// A device, a pipe or a directory keeps no rows.
+    #[error("audit file {} is not a regular file\nname another one", .0.display())]
+    NotRegular(PathBuf),
+    /// Nothing may be appended to what it ends with.
+    #[error("{error}\n{}", next_step(path, error))]
+    Tail {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: TailError,
+    },
+}
+
+fn next_step(path: &Path, error: &TailError) -> String {
+    let path = path.display();
+    if error.is_recoverable() {
+        format!("`aegis recover {path}` moves what is damaged to a file beside it")
+    } else {
+        format!("keep {path} as it is and record to another file")
+    }
+}
+
+fn io_error(path: &Path, error: io::Error) -> FileError {
+    FileError::Io {
+        path: path.into(),
+        error,
+    }
+}
+
+/// What to do about a file that is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    Create,
+    Refuse,
+}
+
+/// Opens a record file for reading and appending and takes its lock.
+pub(super) fn open_locked(path: &Path, missing: Missing) -> Result<File, FileError> {
+    let file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(missing == Missing::Create)
+        .mode(0o600)
+        // Without O_NONBLOCK a pipe or a device could hold us here.
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(code) if code == Errno::LOOP.raw_os_error() && path.is_symlink() => {
+                FileError::Symlink(path.into())
+            }
+            Some(code) if code == Errno::ISDIR.raw_os_error() => FileError::NotRegular(path.into()),
+            _ => io_error(path, error),
+        })?;
+    let metadata = file.metadata().map_err(|error| io_error(path, error))?;
+    if !metadata.is_file() {
+        return Err(FileError::NotRegular(path.into()));
+    }
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(FileError::Locked(path.into())),
+        Err(TryLockError::Error(error)) => Err(io_error(path, error)),
+    }
+}
+
+/// Appends to a file that it has locked.
+pub(crate) struct FileSink<S = File> {
+    storage: S,
+    path: PathBuf,
+    /// Of the rows that are there whole, in bytes.
+    length: Mutex<u64>,
+}
+
+impl<S: Storage> Sink for FileSink<S> {
     fn retention(&self) -> Retention {
         Retention::Durable
     }
+
     fn append(&self, row: &[u8]) -> io::Result<()> {
-        (&self.0).write_all(row)
+        // A panic while it was locked has broken the Writer already.
+        let mut length = self.length.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = match self.storage.append(row) {
+            Ok(written) if written == row.len() => {
+                *length += row.len() as u64;
+                return Ok(());
+            }
+            Ok(written) => io::Error::new(
+                io::ErrorKind::WriteZero,
+                format!(
+                    "only {written} of {} bytes fitted; is the disk full?",
+                    row.len()
+                ),
+            ),
+            Err(error) => error,
+        };
+        let undone = self.truncate_to_whole_rows(*length, row.len() as u64);
+        Err(self.describe(&error, undone.is_err()))
     }
+
     fn flush(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.storage
+            .sync()
+            .map_err(|error| self.describe(&error, false))
     }
 }
+
+impl<S: Storage> FileSink<S> {
+    /// Takes back what a failed write of `row_bytes` left, and nothing else:
+    /// a length that it cannot explain is not ours to cut.
+    fn truncate_to_whole_rows(&self, length: u64, row_bytes: u64) -> io::Result<()> {
+        match self.storage.length()?.checked_sub(length) {
+            Some(0) => Ok(()),
+            Some(more) if more <= row_bytes => self.storage.truncate(length),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    fn describe(&self, error: &io::Error, is_torn: bool) -> io::Error {
+        let path = self.path.display();
+        let torn = if is_torn {
+            format!(" (its last row may be torn; `aegis recover {path}` takes it off)")
+        } else {
+            String::new()
+        };
+        io::Error::new(error.kind(), format!("{path}: {error}{torn}"))
+    }
+}
+
+/// What a [`FileSink`] does to its file.
+pub(crate) trait Storage: Send + Sync {
+    /// One write at the end; says how much of it was taken.
+    fn append(&self, bytes: &[u8]) -> io::Result<usize>;
+    /// The length in bytes.
+    fn length(&self) -> io::Result<u64>;
+    /// Cuts it to this length.
+    fn truncate(&self, length: u64) -> io::Result<()>;
+    /// Makes what was appended durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl Storage for File {
+    fn append(&self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match (&mut &*self).write(bytes) {
+                // Nothing was taken.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                written => return written,
+            }
+        }
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        length_of(self)
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+fn length_of(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,11 +14,15 @@ pub(crate) mod audit;
 pub(crate) mod broken;
 pub(crate) mod call;
 pub(crate) mod commit;
+mod directory;
 pub(crate) mod ending;
 pub(crate) mod file;
 pub(crate) mod keyfile;
+pub(crate) mod recover;
+mod rows;
 pub(crate) mod sink;
-pub(crate) mod timer;
+pub(crate) mod tail;
+mod timer;
 pub(crate) mod writer;
 
 #[cfg(test)]

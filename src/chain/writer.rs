@@ -424,3 +424,6 @@ pub(crate) const MAX_OPEN_BYTES: usize = 1 << 20;
 
 /// How long an outcome may wait for its flush in mode `intent` (SPEC §4.1).
 const MAX_UNFLUSHED: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests;

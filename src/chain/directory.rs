@@ -1,0 +1,36 @@
+//! Directories that outlive a power cut.
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+/// Makes `directory` and its parents as far as they are missing, mode 0700,
+/// and makes each one durable in its parent.
+pub(super) fn make(directory: &Path) -> io::Result<()> {
+    let parent = parent_of(directory);
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && parent != directory => {
+            make(parent)?;
+            make(directory)
+        }
+        Err(_) if directory.is_dir() => Ok(()),
+        made => {
+            made?;
+            sync(parent)
+        }
+    }
+}
+
+/// Makes the names in `directory` durable.
+pub(super) fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// The directory that `path` is a name in.
+pub(super) fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,254 @@
+use std::sync::mpsc;
+use std::thread;
+
+use super::super::sink::MemorySink;
+use super::super::testing::{
+    FaultSink, GateSink, answered, check, key, of_type, open, record_call, start,
+};
+use super::*;
+use crate::wire::facts::Follows;
+
+#[test]
+fn eight_threads_write_one_chain() {
+    let sink = MemorySink::new();
+    let writer = open(sink.clone(), Durability::Full).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            let writer = writer.clone();
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    record_call(&writer, "echo").unwrap();
+                }
+            });
+        }
+    });
+    writer.close(Totals::default()).unwrap();
+    let rows = check(&sink.bytes());
+    assert_eq!(rows.len(), 1 + 2 * 1_600 + 1);
+    let ids = |line_type| {
+        let mut ids: Vec<_> = of_type(&rows, line_type)
+            .iter()
+            .map(|row| row["call_id"].as_str().unwrap().to_owned())
+            .collect();
+        ids.sort();
+        ids
+    };
+    let mut expected: Vec<_> = (1..=1_600).map(|n| format!("call-{n}")).collect();
+    expected.sort();
+    assert_eq!(ids("intent"), expected);
+    assert_eq!(ids("outcome"), expected);
+    assert_eq!(rows.last().unwrap()["calls"], 1_600);
+}
+
+/// Records until something fails, then checks that nothing works any more.
+fn record_until_failure(sink: &FaultSink, durability: Durability) -> Option<String> {
+    let writer = match open(sink.clone(), durability) {
+        Ok(writer) => writer,
+        Err(error) => return Some(error.to_string()),
+    };
+    let (sender, heard) = mpsc::channel();
+    writer.on_break(move |broken| sender.send(broken.to_string()).unwrap());
+    let spare = writer.begin("spare", Digest::of(b"spare"));
+    let recorded = spare
+        .as_ref()
+        .map_err(Clone::clone)
+        .and_then(|_| record_call(&writer, "echo"));
+    let failed = match recorded {
+        Ok(()) => {
+            drop(spare);
+            writer.close(Totals::default()).err()?
+        }
+        Err(error) => error,
+    };
+    let count = sink.ops().len();
+    let text = failed.to_string();
+    let again = [
+        writer.begin("again", Digest::of(b"again")).map(drop).err(),
+        writer.settle_intent(writer.session.commit.mark()).err(),
+        writer.close(Totals::default()).err(),
+    ];
+    for error in again.into_iter().flatten() {
+        assert_eq!(error.to_string(), text);
+    }
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), std::slice::from_ref(&text));
+    drop(writer);
+    assert_eq!(sink.ops().len(), count, "something was tried again");
+    Some(text)
+}
+
+#[test]
+fn a_fault_at_any_operation_ends_all_recording() {
+    for durability in [Durability::Full, Durability::Process] {
+        let whole = FaultSink::new(usize::MAX);
+        assert_eq!(record_until_failure(&whole, durability), None);
+        check(&whole.rows.bytes());
+        let ops = whole.ops();
+        assert!(ops.len() >= 8, "{ops:?}");
+        for (at, op) in ops.iter().enumerate() {
+            let sink = FaultSink::new(at);
+            let step = if *op == "append" { "write" } else { "flush" };
+            assert_eq!(
+                record_until_failure(&sink, durability),
+                Some(format!(
+                    "audit {step} failed: {op} fault; nothing more will be recorded"
+                ))
+            );
+            assert_eq!(sink.ops(), ops[..=at]);
+            let appended = ops[..at].iter().filter(|op| **op == "append").count();
+            assert_eq!(check(&sink.rows.bytes()).len(), appended);
+        }
+    }
+}
+
+#[test]
+fn an_outcome_is_flushed_though_nobody_waits() {
+    let sink = GateSink::default();
+    let writer = open(sink.clone(), Durability::Intent).unwrap();
+    let call = writer.begin("echo", Digest::of(b"")).unwrap();
+    writer.settle_intent(call.intent_mark()).unwrap();
+    sink.shut();
+    let mark = call.finish(answered()).unwrap();
+    writer.settle_outcome(mark).unwrap();
+    sink.wait_started(1);
+    sink.let_go();
+    // A second outcome is due anew.
+    let call = writer.begin("echo", Digest::of(b"")).unwrap();
+    call.finish(answered()).unwrap();
+    sink.wait_started(2);
+    sink.let_go();
+    sink.let_go();
+    writer.close(Totals::default()).unwrap();
+}
+
+#[test]
+fn a_flush_that_nobody_waits_for_breaks_the_writer_too() {
+    // open, flush, intent, outcome, and the timer's flush.
+    let sink = FaultSink::new(4);
+    let writer = open(sink, Durability::Intent).unwrap();
+    let (sender, heard) = mpsc::channel();
+    writer.on_break(move |broken| sender.send(broken.clone()).unwrap());
+    let call = writer.begin("echo", Digest::of(b"")).unwrap();
+    let mark = call.finish(answered()).unwrap();
+    let broken = heard.recv().unwrap();
+    assert_eq!(
+        writer.settle_outcome(mark),
+        Err(ChainError::Broken(broken.clone()))
+    );
+    assert_eq!(
+        writer.begin("echo", Digest::of(b"")).map(drop),
+        Err(ChainError::Broken(broken))
+    );
+}
+
+#[test]
+fn a_listener_may_drop_the_last_clone() {
+    let sink = FaultSink::new(4);
+    let writer = open(sink, Durability::Intent).unwrap();
+    let (sender, heard) = mpsc::channel();
+    let (give, take) = mpsc::channel::<Writer>();
+    writer.on_break(move |_| {
+        drop(take.recv().unwrap());
+        sender.send(()).unwrap();
+    });
+    let call = writer.begin("echo", Digest::of(b"")).unwrap();
+    call.finish(answered()).unwrap();
+    give.send(writer).unwrap();
+    heard.recv().unwrap();
+}
+
+#[test]
+fn the_mode_decides_what_is_flushed() {
+    for (durability, flushes) in [
+        (Durability::Full, 4),
+        // The timer may add one.
+        (Durability::Intent, 3),
+        (Durability::Process, 2),
+    ] {
+        let sink = FaultSink::new(usize::MAX);
+        let writer = open(sink.clone(), durability).unwrap();
+        record_call(&writer, "echo").unwrap();
+        writer.close(Totals::default()).unwrap();
+        let flushed = sink.ops().iter().filter(|op| **op == "flush").count();
+        let extra = usize::from(durability == Durability::Intent);
+        assert!((flushes..=flushes + extra).contains(&flushed), "{flushed}");
+        let rows = check(&sink.rows.bytes());
+        assert_eq!(rows[0]["durability"], durability.to_string());
+    }
+}
+
+#[test]
+fn the_dev_key_signs_nothing_that_is_kept() {
+    let sink = FaultSink::new(usize::MAX);
+    let refused = Writer::open(
+        sink.clone(),
+        SigningKey::insecure_dev(),
+        start(Durability::Full),
+    );
+    assert_eq!(
+        refused.map(drop).unwrap_err().to_string(),
+        "a durable audit sink needs a provisioned signing key; the insecure dev key may only \
+         sign a volatile sink (generate one with `aegis keygen --out <PATH>`)"
+    );
+    assert_eq!(sink.ops(), [""; 0]);
+    let sink = MemorySink::new();
+    let dev = SigningKey::insecure_dev();
+    drop(Writer::open(sink.clone(), dev, start(Durability::Full)).unwrap());
+    assert_eq!(check(&sink.bytes()).len(), 2);
+}
+
+#[test]
+fn a_session_closes_once_and_only_without_open_calls() {
+    let sink = MemorySink::new();
+    let writer = open(sink.clone(), Durability::Full).unwrap();
+    let call = writer.begin("echo", Digest::of(b"")).unwrap();
+    assert_eq!(
+        writer.close(Totals::default()),
+        Err(ChainError::OpenCalls(1))
+    );
+    call.finish(answered()).unwrap();
+    let totals = Totals {
+        unreadable_frames: Some(3),
+        reloads: Some(0),
+    };
+    writer.close(totals).unwrap();
+    assert_eq!(writer.close(totals), Err(ChainError::Closed));
+    assert!(writer.begin("echo", Digest::of(b"")).is_err());
+    drop(writer);
+    let rows = check(&sink.bytes());
+    let close = rows.last().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(close["calls"], 1);
+    assert_eq!(close["unreadable_frames"], 3);
+    assert_eq!(close["reloads"], 0);
+    assert_eq!(close["time"], "2026-01-01T00:00:00.000Z");
+}
+
+fn follows(count: usize) -> SessionStart {
+    let mut start = start(Durability::Full);
+    start.facts.follows = vec![
+        Follows {
+            segment: "s".to_owned(),
+            tail: Digest::GENESIS,
+        };
+        count
+    ];
+    start
+}
+
+#[test]
+fn an_open_line_has_its_own_bound() {
+    let size = |count| {
+        let sink = MemorySink::new();
+        Writer::open(sink.clone(), key(), follows(count)).map(|writer| {
+            drop(writer);
+            sink.bytes().iter().position(|&b| b == b'\n').unwrap()
+        })
+    };
+    let each = size(2).unwrap() - size(1).unwrap();
+    let most = 1 + (MAX_OPEN_BYTES - size(1).unwrap()) / each;
+    assert!(size(most).unwrap() > MAX_LINE_BYTES);
+    let sink = MemorySink::new();
+    let refused = Writer::open(sink.clone(), key(), follows(most + 1)).map(drop);
+    assert!(matches!(refused, Err(ChainError::TooLong { .. })));
+    assert_eq!(sink.bytes(), b"");
+}
