@@ -10,6 +10,8 @@ mod exit;
 #[cfg(feature = "record")]
 mod keygen;
 mod progress;
+#[cfg(feature = "record")]
+mod recover;
 mod ui;
 mod verify;
 mod verify_json;
@@ -42,9 +44,11 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
             raw.try_into() as Result<verify::Verify, _>
         }),
         #[cfg(feature = "record")]
-        Some(verb @ ("demo" | "keygen" | "wrap" | "__demo-server")) => record(verb, &args),
+        Some(verb @ ("demo" | "keygen" | "recover" | "wrap" | "__demo-server")) => {
+            record(verb, &args)
+        }
         #[cfg(not(feature = "record"))]
-        Some(verb @ ("demo" | "keygen" | "wrap")) => {
+        Some(verb @ ("demo" | "keygen" | "recover" | "wrap")) => {
             ui::error(format_args!(
                 "this build of aegis can only verify: `{verb}` needs the feature `record`"
             ));
@@ -67,6 +71,9 @@ fn record(verb: &str, args: &[OsString]) -> ExitCode {
     match verb {
         "keygen" => run(args, |raw: keygen::Args| {
             raw.try_into() as Result<keygen::Keygen, _>
+        }),
+        "recover" => run(args, |raw: recover::Args| {
+            raw.try_into() as Result<recover::Recover, _>
         }),
         "demo" => run(args, |raw: demo::Args| {
             raw.try_into() as Result<demo::Demo, _>
@@ -144,7 +151,7 @@ fn overview() -> String {
     text
 }
 
-const VERBS: [(&str, &str); 4] = [
+const VERBS: [(&str, &str); 5] = [
     (
         "demo",
         "record a small session, verify it, damage it, verify again",
@@ -158,4 +165,8 @@ const VERBS: [(&str, &str); 4] = [
         "check record files offline: complete, unchanged, under whose key",
     ),
     ("keygen", "make a new signing key"),
+    (
+        "recover",
+        "make a record file that a crash cut off appendable again",
+    ),
 ];

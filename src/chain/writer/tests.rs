@@ -70,7 +70,10 @@ fn record_until_failure(sink: &FaultSink, durability: Durability) -> Option<Stri
     for error in again.into_iter().flatten() {
         assert_eq!(error.to_string(), text);
     }
-    assert_eq!(heard.try_iter().collect::<Vec<_>>(), std::slice::from_ref(&text));
+    assert_eq!(
+        heard.try_iter().collect::<Vec<_>>(),
+        std::slice::from_ref(&text)
+    );
     drop(writer);
     assert_eq!(sink.ops().len(), count, "something was tried again");
     Some(text)
