@@ -95,6 +95,7 @@ fn tidy<T: Verb>(help: &str) -> String {
 }
 
 /// Splits off what follows the first `--`.
+#[cfg(feature = "record")]
 pub(super) fn split_command(args: &[OsString]) -> (&[OsString], Option<&[OsString]>) {
     match args.iter().position(|arg| arg == "--") {
         Some(at) => (&args[..at], Some(&args[at + 1..])),

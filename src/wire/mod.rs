@@ -3,7 +3,7 @@
 //! * [`digest`]: SHA-256 digests that cannot be swapped for one another.
 //! * [`canon`]: the canonical form, RFC 8785 over the Line's value space.
 //! * [`decode`]: the only reader of Lines.
-//! * [`line`], [`outcome`], [`grant`], [`facts`]: every Line and its members.
+//! * [`mod@line`], [`outcome`], [`grant`], [`facts`]: every Line and its members.
 
 pub mod canon;
 pub mod decode;
