@@ -40,11 +40,17 @@ pub(crate) fn open(path: &Path) -> Result<Opened, FileError> {
         error,
     })?;
     let length = length_of(&file).map_err(|error| io_error(path, error))?;
-    if length == 0 {
+    let settled = if length == 0 {
         // Also when it was here before: whoever made it may not have come so
         // far.
-        directory::sync(directory::parent_of(path)).map_err(|error| io_error(path, error))?;
-    }
+        directory::sync(directory::parent_of(path))
+    } else {
+        // What a killed process wrote may not be on the disk yet. It has to be
+        // before a Session follows it, or a power cut could leave that Session
+        // behind a hole.
+        file.sync_data()
+    };
+    settled.map_err(|error| io_error(path, error))?;
     Ok(Opened {
         sink: FileSink {
             storage: file,

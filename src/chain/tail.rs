@@ -1,8 +1,9 @@
 //! What an existing file ends with, read from its end (SPEC §7.1).
 //!
-//! A file that ends in a `close` was flushed whole before that, so its last
-//! row decides. Any other may have lost pages in a power cut, also pages that
-//! lie before ones that it kept; then every row of the last Session is read.
+//! A Writer flushes what precedes a `close` before it writes one, so a file
+//! that ends in a `close` is whole. Any other may have lost pages in a power
+//! cut, also pages that lie before ones that it kept; then every row of the
+//! last Session is read.
 
 use std::fs::File;
 use std::io;

@@ -6,7 +6,7 @@
 //! is in the sink.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
@@ -170,7 +170,7 @@ impl Writer {
                 ..start.facts
             },
         };
-        let opened = session.append(|chain, session| {
+        let opened = session.append(State::Unopened, |chain, session| {
             let line = session.signed(chain, &open)?;
             Ok((line, State::Open))
         })?;
@@ -201,7 +201,7 @@ impl Writer {
                 .into_iter()
                 .collect(),
         };
-        let mark = self.session.append(|chain, session| {
+        let mark = self.session.append(State::Open, |chain, session| {
             intent.call_id = format!("call-{}", chain.calls + 1);
             let line = line::unsigned(session.place(chain), &intent)?;
             within_limit::<Intent>(&line)?;
@@ -218,9 +218,10 @@ impl Writer {
     /// # Errors
     /// When they may not be durable, or the Writer is broken.
     pub(crate) fn settle_intent(&self, mark: Mark) -> Result<(), ChainError> {
+        self.session.fault.check()?;
         match self.session.durability {
             Durability::Full | Durability::Intent => Ok(self.session.commit.wait(mark)?),
-            Durability::Process => Ok(self.session.fault.check()?),
+            Durability::Process => Ok(()),
         }
     }
 
@@ -230,9 +231,10 @@ impl Writer {
     /// # Errors
     /// When they may not be durable, or the Writer is broken.
     pub(crate) fn settle_outcome(&self, mark: Mark) -> Result<(), ChainError> {
+        self.session.fault.check()?;
         match self.session.durability {
             Durability::Full => Ok(self.session.commit.wait(mark)?),
-            Durability::Intent | Durability::Process => Ok(self.session.fault.check()?),
+            Durability::Intent | Durability::Process => Ok(()),
         }
     }
 
@@ -244,7 +246,8 @@ impl Writer {
         Ok(self.session.fault.check()?)
     }
 
-    /// Writes the `close` Line and flushes it, in every mode.
+    /// Flushes, writes the `close` Line and flushes that, in every mode: a
+    /// `close` that is on the disk has everything before it there too.
     ///
     /// # Errors
     /// [`ChainError::OpenCalls`] while a Call has no outcome; else why `close`
@@ -255,7 +258,8 @@ impl Writer {
 
     /// Has `listener` called once when the Writer breaks: by whichever thread
     /// notices, or here when it is broken already. From then on every function
-    /// that records fails.
+    /// that records fails. A listener that holds a Writer keeps the Session
+    /// from ending.
     pub(crate) fn on_break(&self, listener: impl FnOnce(&Broken) + Send + 'static) {
         let listener: Listener = Box::new(listener);
         self.session.fault.listen(listener);
@@ -264,7 +268,7 @@ impl Writer {
     /// Writes the outcome of a Call, which is then open no more, whatever
     /// comes of it.
     pub(super) fn end_call<B: Body<Auth = Signed>>(&self, outcome: &B) -> Result<Mark, ChainError> {
-        let mark = self.session.append(|chain, session| {
+        let mark = self.session.append(State::Open, |chain, session| {
             chain.open_calls -= 1;
             let line = session.signed(chain, outcome)?;
             Ok((line, State::Open))
@@ -305,47 +309,43 @@ struct Chain {
 enum State {
     Unopened,
     Open,
+    /// Takes nothing but the `close` Line.
+    Closing,
     Closed,
 }
 
 impl Session {
-    /// Appends the Line that `make` makes, and moves to the state it says.
+    /// Appends the Line that `make` makes, in this state only, and moves to the
+    /// state that it says.
     fn append(
         &self,
+        state: State,
         make: impl FnOnce(&mut Chain, &Self) -> Result<(Written, State), ChainError>,
     ) -> Result<Mark, ChainError> {
-        let appended = self.append_locked(make);
-        if let Err(ChainError::Broken(_)) = appended {
-            self.fault.tell();
-        }
-        appended
-    }
-
-    fn append_locked(
-        &self,
-        make: impl FnOnce(&mut Chain, &Self) -> Result<(Written, State), ChainError>,
-    ) -> Result<Mark, ChainError> {
-        let mut chain = self.lock()?;
-        self.fault.check()?;
-        if chain.state == State::Closed {
-            return Err(ChainError::Closed);
-        }
-        let (Written { mut bytes, hash }, state) = make(&mut chain, self)?;
-        bytes.push(b'\n');
-        self.sink
-            .append(&bytes)
-            .map_err(|error| self.fault.set(Broken::new(Step::Write, &error)))?;
-        chain.next_seq += 1;
-        chain.tail = hash;
-        chain.state = state;
-        Ok(self.commit.appended())
+        self.locked(state, |chain| {
+            let (Written { mut bytes, hash }, next) = make(chain, self)?;
+            bytes.push(b'\n');
+            self.sink
+                .append(&bytes)
+                .map_err(|error| self.fault.set(Broken::new(Step::Write, &error)))?;
+            chain.next_seq += 1;
+            chain.tail = hash;
+            chain.state = next;
+            Ok(self.commit.appended())
+        })
     }
 
     fn close(&self, totals: Totals) -> Result<(), ChainError> {
-        let closed = self.append(|chain, session| {
+        self.locked(State::Open, |chain| {
             if chain.open_calls > 0 {
                 return Err(ChainError::OpenCalls(chain.open_calls));
             }
+            chain.state = State::Closing;
+            Ok(())
+        })?;
+        self.timer.stop();
+        self.commit.wait(self.commit.mark())?;
+        let closed = self.append(State::Closing, |chain, session| {
             let close = Close {
                 calls: Some(chain.calls),
                 unreadable_frames: totals.unreadable_frames,
@@ -354,8 +354,32 @@ impl Session {
             let line = session.signed(chain, &close)?;
             Ok((line, State::Closed))
         })?;
-        self.timer.stop();
         Ok(self.commit.wait(closed)?)
+    }
+
+    /// Does `act` under the lock, when the Writer is whole and in this state.
+    fn locked<T>(
+        &self,
+        state: State,
+        act: impl FnOnce(&mut Chain) -> Result<T, ChainError>,
+    ) -> Result<T, ChainError> {
+        let done = self
+            .chain
+            .lock()
+            // How much of a row is in the sink after a panic is unknown.
+            .map_err(|_| self.fault.set(Broken::panicked(Step::Write)).into())
+            .and_then(|mut chain| {
+                self.fault.check()?;
+                if chain.state != state {
+                    return Err(ChainError::Closed);
+                }
+                act(&mut chain)
+            });
+        // With the lock free: a listener may use the Writer.
+        if let Err(ChainError::Broken(_)) = done {
+            self.fault.tell();
+        }
+        done
     }
 
     fn signed<B: Body<Auth = Signed>>(
@@ -377,25 +401,13 @@ impl Session {
             time: Some((self.clock)()),
         }
     }
-
-    /// # Errors
-    /// After a panic under the lock, since how much of a row is in the sink is
-    /// unknown then.
-    fn lock(&self) -> Result<MutexGuard<'_, Chain>, Broken> {
-        self.chain
-            .lock()
-            .map_err(|_| self.fault.set(Broken::panicked(Step::Write)))
-    }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         // The best that can be done: nobody is left to tell of a failure, and
         // a Session that is closed, unopened or broken refuses by itself.
-        let opened = self.lock().is_ok_and(|chain| chain.state == State::Open);
-        if opened {
-            drop(self.close(Totals::default()));
-        }
+        drop(self.close(Totals::default()));
         self.timer.stop();
     }
 }

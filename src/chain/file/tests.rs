@@ -16,7 +16,7 @@ fn record(path: &Path) -> Writer {
     let opened = open(path).unwrap();
     let start = SessionStart {
         prev_session_tail: opened.tail,
-        ..start(Durability::Full)
+        ..start(Durability::Intent)
     };
     let writer = Writer::open(opened.sink, key(), start).unwrap();
     record_call(&writer, "echo").unwrap();

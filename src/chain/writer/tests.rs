@@ -62,13 +62,15 @@ fn record_until_failure(sink: &FaultSink, durability: Durability) -> Option<Stri
     };
     let count = sink.ops().len();
     let text = failed.to_string();
+    let mark = writer.session.commit.mark();
     let again = [
-        writer.begin("again", Digest::of(b"again")).map(drop).err(),
-        writer.settle_intent(writer.session.commit.mark()).err(),
-        writer.close(Totals::default()).err(),
+        writer.begin("again", Digest::of(b"again")).map(drop),
+        writer.settle_intent(mark),
+        writer.settle_outcome(mark),
+        writer.close(Totals::default()),
     ];
-    for error in again.into_iter().flatten() {
-        assert_eq!(error.to_string(), text);
+    for error in again {
+        assert_eq!(error.unwrap_err().to_string(), text);
     }
     assert_eq!(
         heard.try_iter().collect::<Vec<_>>(),
@@ -163,17 +165,17 @@ fn a_listener_may_drop_the_last_clone() {
 fn the_mode_decides_what_is_flushed() {
     for (durability, flushes) in [
         (Durability::Full, 4),
-        // The timer may add one.
-        (Durability::Intent, 3),
-        (Durability::Process, 2),
+        // The third by the timer or by `close`.
+        (Durability::Intent, 4),
+        (Durability::Process, 3),
     ] {
         let sink = FaultSink::new(usize::MAX);
         let writer = open(sink.clone(), durability).unwrap();
         record_call(&writer, "echo").unwrap();
         writer.close(Totals::default()).unwrap();
         let flushed = sink.ops().iter().filter(|op| **op == "flush").count();
-        let extra = usize::from(durability == Durability::Intent);
-        assert!((flushes..=flushes + extra).contains(&flushed), "{flushed}");
+        assert_eq!(flushed, flushes, "{durability}");
+        assert!(sink.ops().ends_with(&["flush", "append", "flush"]));
         let rows = check(&sink.rows.bytes());
         assert_eq!(rows[0]["durability"], durability.to_string());
     }
@@ -254,4 +256,32 @@ fn an_open_line_has_its_own_bound() {
     let refused = Writer::open(sink.clone(), key(), follows(most + 1)).map(drop);
     assert!(matches!(refused, Err(ChainError::TooLong { .. })));
     assert_eq!(sink.bytes(), b"");
+}
+
+#[test]
+fn a_panic_while_a_line_is_made_breaks_the_writer() {
+    let sink = MemorySink::new();
+    let mut start = start(Durability::Full);
+    let ticks = std::sync::atomic::AtomicU64::new(0);
+    start.clock = Box::new(move || {
+        let tick = ticks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        assert!(tick != 1, "expected by this test");
+        Timestamp::from_unix_ms(tick)
+    });
+    let writer = Writer::open(sink.clone(), key(), start).unwrap();
+    let (sender, heard) = mpsc::channel();
+    writer.on_break(move |broken| sender.send(broken.to_string()).unwrap());
+    let begun = thread::scope(|scope| {
+        scope
+            .spawn(|| writer.begin("echo", Digest::of(b"")).map(drop))
+            .join()
+    });
+    assert!(begun.is_err());
+    let text = "audit write failed: a thread panicked in the middle of it; nothing more will be \
+                recorded";
+    let error = writer.begin("echo", Digest::of(b"")).map(drop).unwrap_err();
+    assert_eq!(error.to_string(), text);
+    drop(writer);
+    assert_eq!(heard.iter().collect::<Vec<_>>(), [text]);
+    assert_eq!(check(&sink.bytes()).len(), 1);
 }
