@@ -297,7 +297,7 @@ const UNCITED: &[(&str, &str)] = &[
         "the chain rule: for the tests of wire and chain",
     ),
     (
-        "DUR-1 DUR-2 DUR-3 DUR-4 DUR-5 DUR-6 DUR-7 DUR-8",
+        "DUR-1 DUR-2 DUR-3 DUR-4 DUR-5 DUR-6 DUR-7 DUR-8 DUR-9",
         "durability: for the tests of chain with a faulty sink",
     ),
     (
