@@ -1,3 +1,12 @@
 //! Integration tests.
+mod assemble;
+mod canonical;
+mod determinism;
+mod edits;
+mod exe;
+mod hostile;
+mod kit;
+mod published;
 mod signatures;
 mod spec;
+mod vectors;
