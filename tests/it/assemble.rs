@@ -4,6 +4,7 @@
 //! a rule is kept is up to the test. A Line goes in as a typed body, as raw
 //! members, or as the bytes of a row.
 
+use std::fmt;
 use std::sync::Arc;
 
 use aegis::sign::SigningKey;
@@ -279,4 +280,11 @@ pub(crate) fn outcome(call_id: &str, tool_id: &str, request: &[u8], policy_set: 
 /// A key that is not the development key.
 pub(crate) fn foreign_key() -> Arc<SigningKey> {
     Arc::new(SigningKey::from_seed(&[9; 32]))
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.rows.iter().map(|row| String::from_utf8_lossy(row));
+        f.debug_list().entries(rows).finish()
+    }
 }

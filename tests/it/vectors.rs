@@ -72,13 +72,7 @@ fn hostile_records_have_their_verdicts() {
         }
         let report = verify(Box::new(std::io::Cursor::new(record)), &options).expect("readable");
         let verdict = report.verdict.to_string();
-        // A row of U+00A0 in the middle is content, and no JSON.
-        let expected = if cells[0] == "nbsp_line" && !verdict.starts_with(cells[2]) {
-            "Tampered: line 2: not JSON"
-        } else {
-            cells[2]
-        };
-        assert!(verdict.starts_with(expected), "{}: {verdict}", cells[0]);
+        assert!(verdict.starts_with(cells[2]), "{}: {verdict}", cells[0]);
         checked += 1;
     }
     assert!(checked >= 60, "{checked} rows");
@@ -146,7 +140,8 @@ fn json_test_suite_is_parsed_strictly() {
     for (name, text) in files(&root.join("JSONTestSuite/test_transform")) {
         let found = canonicalize(&text);
         match name.as_str() {
-            "object_key_nfc_nfd.json"
+            "number_1000000000000000.json"
+            | "object_key_nfc_nfd.json"
             | "object_key_nfd_nfc.json"
             | "string_with_escaped_NULL.json" => {
                 assert!(found.is_ok(), "{name}: {found:?}");
