@@ -1,6 +1,8 @@
 //! Integration tests.
 mod assemble;
 mod canonical;
+mod cli_inputs;
+mod cli_verify;
 mod determinism;
 mod edits;
 mod exe;
