@@ -8,6 +8,7 @@ mod edits;
 mod exe;
 mod hostile;
 mod kit;
+mod memory;
 mod published;
 mod signatures;
 mod spec;
