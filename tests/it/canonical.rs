@@ -52,7 +52,7 @@ fn the_two_readers_agree() {
     }
 }
 
-/// \[CANON-12\] at the bound and one past it.
+/// [CANON-12] at the bound and one past it.
 #[test]
 fn depth_is_bounded() {
     for (open, close) in [("[", "]"), (r#"{"":"#, "}")] {

@@ -52,7 +52,7 @@ fn elsewhere() -> LineHash {
 }
 
 /// The rulings of SPEC §8.8 over the Segments of one directory:
-/// \[VERIFY-60\].
+/// [VERIFY-60].
 #[test]
 fn segments_bear_witness() {
     type Files<'a> = Vec<(&'a str, Chain)>;

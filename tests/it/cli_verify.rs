@@ -37,7 +37,7 @@ macro_rules! snapshot {
     };
 }
 
-/// \[CLI-2\]: found before anything is read.
+/// [CLI-2]: found before anything is read.
 #[test]
 fn usage_errors() {
     let dir = folder();
@@ -137,7 +137,7 @@ fn records_by_name() {
     );
 }
 
-/// \[CLI-10\], \[CLI-11\], \[CLI-12\]: what programs read.
+/// [CLI-10], [CLI-11], [CLI-12]: what programs read.
 #[test]
 fn json_says_what_the_text_says() {
     let dir = folder();
@@ -220,7 +220,7 @@ fn pins() {
     }
 }
 
-/// \[VERIFY-62\], and one finding for all inputs.
+/// [VERIFY-62], and one finding for all inputs.
 #[test]
 fn expected_heads() {
     let dir = folder();
@@ -265,7 +265,7 @@ fn expected_heads() {
     }
 }
 
-/// A reader that has seen enough, and one that is full: \[CLI-9\].
+/// A reader that has seen enough, and one that is full: [CLI-9].
 #[test]
 #[cfg(target_os = "linux")]
 fn outputs_that_fail() {

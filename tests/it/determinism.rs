@@ -1,5 +1,5 @@
 //! Same bytes, same report: whatever the chunks, the threads and the speed of
-//! the input (\[VERIFY-1\]).
+//! the input ([VERIFY-1]).
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! How much memory a verification takes: \[VERIFY-56\].
+//! How much memory a verification takes: [VERIFY-56].
 //!
 //! Read off the running executable: it is given a second input, a named pipe,
 //! and while it waits there its peak is that of the first.

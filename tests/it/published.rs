@@ -44,7 +44,7 @@ fn the_damaged_records_are_rebuilt_to_the_byte() {
     }
 }
 
-/// Standard output to the byte, and the exit code: \[CLI-4\].
+/// Standard output to the byte, and the exit code: [CLI-4].
 #[test]
 fn verify_prints_what_is_published() {
     let root = fixtures().join("published");

@@ -64,7 +64,7 @@ pub(super) fn limits(cases: &mut Cases) {
 }
 
 /// A row of 16 MiB is judged, whatever it is; one byte more is not:
-/// \[VERIFY-54\].
+/// [VERIFY-54].
 #[test]
 fn a_row_of_16_mib_is_judged_and_one_byte_more_is_not() {
     let mut wide = Chain::opened();
@@ -102,7 +102,7 @@ fn a_row_of_16_mib_is_judged_and_one_byte_more_is_not() {
     }
 }
 
-/// Depth is counted, not recursed: \[VERIFY-55\].
+/// Depth is counted, not recursed: [VERIFY-55].
 #[test]
 fn nesting_of_any_depth_ends_in_the_limit() {
     for last in [false, true] {

@@ -31,7 +31,7 @@ fn every_case_is_rebuilt_to_the_byte() {
     assert_folder("hostile", &files.collect());
 }
 
-/// The library's verdict: \[VERIFY-57\].
+/// The library's verdict: [VERIFY-57].
 #[test]
 fn every_case_has_its_verdict() {
     let mut wrong = String::new();
@@ -64,7 +64,7 @@ fn every_case_is_told() {
     }
 }
 
-/// Every `code` of SPEC §8.3 and §8.4 that one file can have: \[CLI-11\].
+/// Every `code` of SPEC §8.3 and §8.4 that one file can have: [CLI-11].
 #[test]
 fn every_code_has_a_case() {
     let told: BTreeSet<_> = read_cases()
@@ -78,7 +78,7 @@ fn every_code_has_a_case() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Every text of SPEC §8.3 and §8.4: \[VER-4\].
+/// Every text of SPEC §8.3 and §8.4: [VER-4].
 #[test]
 fn every_reason_has_a_case() {
     let cases = read_cases();

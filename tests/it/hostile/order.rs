@@ -8,7 +8,7 @@ use super::{Cases, With as _};
 use crate::assemble::{Chain, LineHash, foreign_key};
 
 /// Each Line has two faults that stand beside each other in the order of the
-/// checks: \[VERIFY-4\].
+/// checks: [VERIFY-4].
 pub(super) fn precedence(cases: &mut Cases) {
     let row = |text: &str| {
         let mut chain = Chain::session("c");
@@ -203,7 +203,7 @@ fn opens(cases: &mut Cases, hash: LineHash) {
     cases.tampered("open-public_key-swapped", "signature", reason, &chain);
 }
 
-/// A cap does not stop the walk, and the first one is told: \[VERIFY-3\].
+/// A cap does not stop the walk, and the first one is told: [VERIFY-3].
 pub(super) fn caps(cases: &mut Cases) {
     let unknown = |n: u64, token: &str| {
         format!("unknown line type `{token}` at session 0 seq {n}, newer emitter")
