@@ -1,8 +1,9 @@
 //! The two limits of SPEC §8.6, at the bound and one past it. Rows of 16 MiB
 //! are made by a test: as files they would only be large.
 
-use aegis::verify::{MAX_ROW_BYTES, Options, verify};
+use aegis::verify::{MAX_FOLLOWS, MAX_ROW_BYTES, Options, verify};
 use aegis::wire::canon::MAX_DEPTH;
+use aegis::wire::facts::Follows;
 
 use super::{Cases, With as _};
 use crate::assemble::Chain;
@@ -114,6 +115,52 @@ fn nesting_of_any_depth_ends_in_the_limit() {
         let limit = "Indeterminate: line 2 exceeds the verifier limit of 64 levels";
         assert_eq!(verdict(chain.bytes()), limit);
     }
+}
+
+/// Names that no file can have are not kept whole.
+#[test]
+fn followed_names_are_bounded() {
+    let named = |name: String| {
+        let tail = Chain::session("c").tail;
+        let mut chain = Chain::new();
+        chain
+            .open_following(
+                None,
+                vec![Follows {
+                    segment: name,
+                    tail,
+                }],
+            )
+            .close();
+        let input = Box::new(std::io::Cursor::new(chain.bytes()));
+        let mut report = verify(input, &Options::default()).expect("readable");
+        report.follows.remove(0).segment
+    };
+    let at = "a".repeat(1024);
+    assert_eq!(named(at.clone()), at);
+    assert_eq!(named(format!("{at}b")), at);
+    assert_eq!(named(format!("{}é", &at[1..])), at[1..]);
+}
+
+/// What a file's `open` Lines follow is remembered to its end, so it is
+/// bounded.
+#[test]
+fn followed_segments_are_bounded() {
+    let following = |count: usize| {
+        let follows = |n| Follows {
+            segment: format!("{n}.aarl"),
+            tail: Chain::new().tail,
+        };
+        let mut chain = Chain::new();
+        chain.open_following(None, (0..count / 2).map(follows).collect());
+        chain.open_following(Some(chain.tail), (count / 2..count).map(follows).collect());
+        verdict(chain.close().bytes())
+    };
+    assert_eq!(following(MAX_FOLLOWS), "Verified (unpinned)");
+    assert_eq!(
+        following(MAX_FOLLOWS + 1),
+        "Indeterminate: line 2 exceeds the verifier limit of 65536 followed segments"
+    );
 }
 
 fn verdict(record: Vec<u8>) -> String {
