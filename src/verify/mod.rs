@@ -136,7 +136,8 @@ pub struct Report {
     pub head: Option<Digest<Line>>,
     /// What is odd and decides nothing.
     pub notes: Notes,
-    /// Segments that verified `open` Lines follow.
+    /// Segments that verified `open` Lines follow, their names cut at 1 KiB,
+    /// which no file's name reaches.
     pub follows: Vec<Follows>,
     /// Whether the Line that the caller expects was met.
     pub expected_head_met: bool,

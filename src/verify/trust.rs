@@ -49,7 +49,8 @@ impl Trust {
 }
 
 /// The keys of a trust store: one a line in lower-case hexadecimal, blank
-/// lines and lines that begin with `#` skipped, white space around trimmed.
+/// lines and lines that begin with `#` skipped, spaces, tabs and carriage
+/// returns around them dropped (SPEC §9.3).
 ///
 /// # Errors
 /// The first line that is none of these: silently fewer keys would weaken the
@@ -57,7 +58,7 @@ impl Trust {
 pub fn read_store(text: &str) -> Result<Vec<PublicKey>, StoreError> {
     text.lines()
         .enumerate()
-        .map(|(i, line)| (i + 1, line.trim()))
+        .map(|(i, line)| (i + 1, line.trim_matches([' ', '\t', '\r'])))
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(line, key)| PublicKey::from_hex(key).map_err(|reason| StoreError { line, reason }))
         .collect()
@@ -88,7 +89,11 @@ mod tests {
                 .to_string(),
             "line 1 is not a public key: expected 64 hex characters, got 71"
         );
-        assert_eq!(read_store(&format!("\n\u{feff}{key}")).unwrap_err().line, 2);
+        // What a reader cannot see is not dropped in silence.
+        for invisible in ['\u{feff}', '\u{a0}', '\u{b}', '\u{c}', '\u{3000}'] {
+            let store = format!("\n{invisible}{key}");
+            assert_eq!(read_store(&store).unwrap_err().line, 2);
+        }
     }
 
     #[test]

@@ -422,7 +422,12 @@ impl Walk {
                 limit: Limit::Follows,
             });
         } else {
-            self.follows.extend(follows);
+            // No file has a longer name, so a cut one is as absent.
+            self.follows
+                .extend(follows.into_iter().map(|follows| Follows {
+                    segment: NameRef::of(&follows.segment).name,
+                    ..follows
+                }));
         }
     }
 

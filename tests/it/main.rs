@@ -2,8 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout)]
 
+mod assemble;
+mod canonical;
+mod cli_inputs;
+mod cli_verify;
 #[cfg(feature = "record")]
 mod demo;
+mod determinism;
+mod edits;
+mod exe;
+mod hostile;
+mod kit;
 mod layers;
+mod memory;
+mod published;
 mod signatures;
 mod spec;
+mod vectors;
