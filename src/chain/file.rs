@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
+use std::ops::Deref;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -118,7 +119,7 @@ pub(super) enum Missing {
 }
 
 /// Opens a record file for reading and appending and takes its lock.
-pub(super) fn open_locked(path: &Path, missing: Missing) -> Result<File, FileError> {
+pub(super) fn open_locked(path: &Path, missing: Missing) -> Result<LockedFile, FileError> {
     let file = OpenOptions::new()
         .read(true)
         .append(true)
@@ -139,14 +140,33 @@ pub(super) fn open_locked(path: &Path, missing: Missing) -> Result<File, FileErr
         return Err(FileError::NotRegular(path.into()));
     }
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(LockedFile(file)),
         Err(TryLockError::WouldBlock) => Err(FileError::Locked(path.into())),
         Err(TryLockError::Error(error)) => Err(io_error(path, error)),
     }
 }
 
+/// A file that no other process appends to until it is dropped.
+pub(crate) struct LockedFile(File);
+
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing alone would not do while a process that is being started
+        // still has a copy of the descriptor. A failure leaves it at that.
+        drop(self.0.unlock());
+    }
+}
+
 /// Appends to a file that it has locked.
-pub(crate) struct FileSink<S = File> {
+pub(crate) struct FileSink<S = LockedFile> {
     storage: S,
     path: PathBuf,
     /// Of the rows that are there whole, in bytes.
@@ -220,10 +240,10 @@ pub(crate) trait Storage: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-impl Storage for File {
+impl Storage for LockedFile {
     fn append(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            match (&mut &*self).write(bytes) {
+            match (&self.0).write(bytes) {
                 // Nothing was taken.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 written => return written,

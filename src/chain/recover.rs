@@ -37,7 +37,7 @@ pub(crate) fn recover(path: &Path) -> Result<Recovery, RecoverError> {
     let what = match survey(path, &file)? {
         Survey::Whole { lines } => What::Nothing { lines },
         Survey::Unended { line } => {
-            (&file)
+            (&*file)
                 .write_all(b"\n")
                 .and_then(|()| file.sync_all())
                 .map_err(failed)?;

@@ -59,6 +59,17 @@ fn a_second_writer_is_refused() {
 }
 
 #[test]
+fn a_descriptor_that_a_new_process_holds_does_not_keep_the_lock() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.aarl");
+    let file = open_locked(&path, Missing::Create).unwrap();
+    let copy = file.try_clone().unwrap();
+    drop(file);
+    assert!(open_locked(&path, Missing::Create).is_ok());
+    drop(copy);
+}
+
+#[test]
 fn only_a_regular_file_by_its_own_name_is_opened() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name| directory.path().join(name);
@@ -109,7 +120,7 @@ fn a_refusal_names_the_way_out() {
 
 /// A file whose `fail_at`th operation (from 0) fails.
 struct FaultFile {
-    file: File,
+    file: LockedFile,
     ops: Mutex<usize>,
     fail_at: usize,
     fault: FileFault,
