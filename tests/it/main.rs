@@ -1,3 +1,4 @@
 //! Integration tests.
 mod signatures;
 mod spec;
+mod wrap;
