@@ -216,7 +216,7 @@ impl Session {
     fn next_notice(&mut self) -> Option<Notice> {
         loop {
             let now = Instant::now();
-            let wait = match self.deadline() {
+            let wait = match self.deadline(now) {
                 None => FOREVER,
                 Some(deadline) if deadline <= now => return None,
                 Some(deadline) => deadline - now,
@@ -230,12 +230,13 @@ impl Session {
         }
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    /// When the child will have had its time, as things are `now`.
+    fn deadline(&self, now: Instant) -> Option<Instant> {
         if self.state.deadline.is_some() {
             return self.state.deadline;
         }
         let left = self.state.client_left || self.state.child_exited;
-        left.then(|| Instant::now() + GRACE.saturating_sub(self.shared.silence()))
+        left.then(|| now + GRACE.saturating_sub(self.shared.silence()))
     }
 
     fn take(&mut self, notice: Notice) {

@@ -2,5 +2,8 @@
 //! double `aegis __demo-server`.
 
 mod harness;
+mod names;
+mod outcomes;
 mod record;
+mod retries;
 mod transparency;

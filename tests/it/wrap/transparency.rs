@@ -53,7 +53,10 @@ fn a_session_of_either_era_passes_unchanged() {
 fn line_ends_blank_lines_and_noise_pass_unchanged() {
     let mut input = Vec::new();
     input.extend_from_slice(b"\n\r\n  \t\n");
-    for (id, tool) in ["crlf", "blank_lines", "noise", "in_pieces"].iter().enumerate() {
+    for (id, tool) in ["crlf", "blank_lines", "noise", "in_pieces"]
+        .iter()
+        .enumerate()
+    {
         input.extend_from_slice(call(id, tool, json!({})).to_string().as_bytes());
         input.extend_from_slice(if id % 2 == 0 { b"\r\n" } else { b"\n\n" });
     }
