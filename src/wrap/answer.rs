@@ -6,7 +6,10 @@ use crate::wire::outcome::{Answer, AnswerKind};
 /// The answer that a response is, in either era of the protocol.
 pub(super) fn answer_of(response: &Message) -> Answer {
     let said = &response.answer;
-    if response.has_error {
+    // A result beside an error without a code is a result: JSON-RPC 1.0 sends
+    // both, one of them null.
+    let is_error = !response.has_result || said.error_code.is_some();
+    if response.has_error && is_error {
         return Answer {
             code: said.error_code.map(|code| code.to_string()),
             ..Answer::of(AnswerKind::ProtocolError)

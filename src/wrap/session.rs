@@ -2,6 +2,7 @@
 //! it, and in which order.
 
 use std::ffi::OsString;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -24,6 +25,7 @@ use crate::chain::writer::{ChainError, Totals, Writer};
 use crate::rpc::frame::{FrameLimits, FrameReader};
 use crate::wire::digest::{Digest, Hasher, Text};
 use crate::wire::facts::{Child, Confinement, Emitter};
+use crate::wire::hex::Bytes;
 use crate::wire::line::OpenFacts;
 
 /// Wraps one child for one client.
@@ -36,7 +38,7 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let limits = frame_limits(&wrap);
     let writer = wrap
         .audit
-        .open(key, facts(&wrap.command), wrap.durability)?;
+        .open(key, facts(&wrap.command)?, wrap.durability)?;
     let started = start(&wrap.command, client, limits, &writer);
     match started {
         Ok(session) => Ok(session.wait()),
@@ -47,23 +49,26 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     }
 }
 
-fn facts(command: &[OsString]) -> OpenFacts {
+fn facts(command: &[OsString]) -> io::Result<OpenFacts> {
     let mut argv = Hasher::<Text>::new();
     for argument in command {
         argv.update(argument.as_encoded_bytes());
         argv.update(b"\0");
     }
     let program = command.first().map(|p| p.to_string_lossy());
-    OpenFacts {
+    let mut session_id = [0; 16];
+    getrandom::fill(&mut session_id)?;
+    Ok(OpenFacts {
         emitter: Some(Emitter {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             verb: "wrap".to_owned(),
         }),
+        session_id: Some(Bytes(session_id)),
         child: Some(Child::of(&program.unwrap_or_default(), argv.finish())),
         confinement: Some(Confinement::None),
         ..OpenFacts::default()
-    }
+    })
 }
 
 fn frame_limits(wrap: &Wrap) -> FrameLimits {
@@ -159,7 +164,7 @@ fn start_lanes(
     if let Some(stderr) = pipes.stderr {
         thread::Builder::new().spawn(move || {
             // Standard error is no part of the record: a failure ends the copy.
-            let _ = copy_escaped(stderr, std::io::stderr());
+            let _ = copy_escaped(stderr, io::stderr());
             let _ = done.send(());
         })?;
     }
@@ -231,6 +236,7 @@ impl Session {
         }
     }
 
+    /// When the child will have had its time.
     fn deadline(&self) -> Option<Instant> {
         if self.state.deadline.is_some() {
             return self.state.deadline;

@@ -19,3 +19,5 @@ mod published;
 mod signatures;
 mod spec;
 mod vectors;
+#[cfg(feature = "record")]
+mod wrap;

@@ -1,0 +1,386 @@
+//! Starts `aegis wrap`, is its client, and waits for conditions only. A wait
+//! that lasts [`PATIENCE`] is a failure.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use super::record::Record;
+
+pub(super) const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
+pub(super) const KEY_SEED: [u8; 32] = [7; 32];
+
+/// How long any condition is waited for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A directory with a signing key, and what is to be wrapped.
+pub(super) struct Setup {
+    pub(super) dir: TempDir,
+    flags: Vec<OsString>,
+    command: Vec<OsString>,
+}
+
+impl Setup {
+    /// The test double with these flags.
+    pub(super) fn server(flags: &[&str]) -> Self {
+        let mut command = vec![AEGIS, "__demo-server"];
+        command.extend(flags);
+        Self::command(&command)
+    }
+
+    pub(super) fn command(command: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut options = std::fs::File::options();
+        options.write(true).create_new(true).mode(0o600);
+        let mut key = options.open(dir.path().join("key")).unwrap();
+        key.write_all(format!("{}\n", "07".repeat(32)).as_bytes())
+            .unwrap();
+        Self {
+            dir,
+            flags: Vec::new(),
+            command: command.iter().map(OsString::from).collect(),
+        }
+    }
+
+    /// With more flags of wrap itself.
+    pub(super) fn with(mut self, flags: &[&str]) -> Self {
+        self.flags.extend(flags.iter().map(OsString::from));
+        self
+    }
+
+    /// With the server's effects in [`effects`](Self::effects).
+    pub(super) fn with_ledger(mut self) -> Self {
+        self.command.push("--ledger".into());
+        self.command.push(self.effects_path().into());
+        self
+    }
+
+    pub(super) fn audit(&self) -> PathBuf {
+        self.dir.path().join("a.aarl")
+    }
+
+    pub(super) fn record(&self) -> Record {
+        Record::load(&self.audit())
+    }
+
+    /// The lines `effect TOOL ID` of calls that the server executed.
+    pub(super) fn effects(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.effects_path()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn effects_path(&self) -> PathBuf {
+        self.dir.path().join("effects")
+    }
+
+    /// `aegis wrap` in full, for whoever starts it in another way.
+    pub(super) fn argv(&self) -> Vec<OsString> {
+        let mut argv = vec![AEGIS.into(), "wrap".into(), "--audit".into()];
+        argv.push(self.audit().into());
+        argv.push("--signing-key".into());
+        argv.push(self.dir.path().join("key").into());
+        argv.extend(self.flags.iter().cloned());
+        argv.push("--".into());
+        argv.extend(self.command.iter().cloned());
+        argv
+    }
+
+    pub(super) fn start(&self) -> Session<'_> {
+        let mut session = self.start_unread();
+        session.read();
+        session
+    }
+
+    /// Starts it without reading its output.
+    pub(super) fn start_unread(&self) -> Session<'_> {
+        Session::spawn(self, spawn(&self.argv()))
+    }
+
+    /// Feeds `input` to wrap, closes, and takes all that comes out.
+    pub(super) fn pipe(&self, input: &[u8]) -> Output {
+        pipe(&self.argv(), input)
+    }
+
+    /// Feeds `input` to the server itself.
+    pub(super) fn pipe_direct(&self, input: &[u8]) -> Output {
+        pipe(&self.command, input)
+    }
+}
+
+fn spawn(argv: &[OsString]) -> Child {
+    Command::new(&argv[0])
+        .args(&argv[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn pipe(argv: &[OsString], input: &[u8]) -> Output {
+    let mut child = spawn(argv);
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A server may exit before it has read everything.
+    let writer = thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+/// A wrap under way.
+pub(super) struct Session<'a> {
+    setup: &'a Setup,
+    child: Child,
+    input: Option<ChildStdin>,
+    /// Until it is read or closed.
+    output: Option<ChildStdout>,
+    frames: Option<Receiver<Vec<u8>>>,
+    stderr: Receiver<Vec<u8>>,
+    errors: Vec<u8>,
+}
+
+/// What is left when wrap has ended.
+pub(super) struct Ended {
+    pub(super) status: ExitStatus,
+    /// Frames that nobody had awaited.
+    pub(super) frames: Vec<Vec<u8>>,
+    pub(super) stderr: String,
+    pub(super) record: Record,
+}
+
+impl<'a> Session<'a> {
+    fn spawn(setup: &'a Setup, mut child: Child) -> Self {
+        let input = child.stdin.take();
+        let output = child.stdout.take();
+        let (sender, stderr) = mpsc::channel();
+        let mut errors = child.stderr.take().unwrap();
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(read @ 1..) = errors.read(&mut buffer) {
+                let _ = sender.send(buffer[..read].to_vec());
+            }
+        });
+        Self {
+            setup,
+            child,
+            input,
+            output,
+            frames: None,
+            stderr,
+            errors: Vec::new(),
+        }
+    }
+
+    /// Begins to read the output.
+    pub(super) fn read(&mut self) {
+        let output = self.output.take().unwrap();
+        let (sender, frames) = mpsc::channel();
+        thread::spawn(move || cut(output, |frame| drop(sender.send(frame))));
+        self.frames = Some(frames);
+    }
+
+    pub(super) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    /// Writes these bytes as they are.
+    #[track_caller]
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        self.try_send(bytes).unwrap();
+    }
+
+    pub(super) fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.input.as_mut().unwrap().write_all(bytes)
+    }
+
+    /// Sends a message and returns its frame.
+    #[track_caller]
+    pub(super) fn send_json(&mut self, message: &Value) -> Vec<u8> {
+        let mut frame = message.to_string().into_bytes();
+        frame.push(b'\n');
+        self.send(&frame);
+        frame.pop();
+        frame
+    }
+
+    /// Calls a tool and returns the frame that did.
+    #[track_caller]
+    pub(super) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) -> Vec<u8> {
+        self.send_json(&call(id, tool, arguments))
+    }
+
+    /// The next frame, its line end included.
+    #[track_caller]
+    pub(super) fn frame(&self) -> Vec<u8> {
+        match self.frames.as_ref().unwrap().recv_timeout(PATIENCE) {
+            Ok(frame) => frame,
+            Err(RecvTimeoutError::Timeout) => panic!("no frame came"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the output ended"),
+        }
+    }
+
+    /// Whether a frame has come by now.
+    pub(super) fn has_frame(&self) -> Option<Vec<u8>> {
+        self.frames.as_ref().unwrap().try_recv().ok()
+    }
+
+    /// Waits for a frame that says it is an answer to `id`, and returns it.
+    #[track_caller]
+    pub(super) fn answer(&self, id: impl Into<Value>) -> Vec<u8> {
+        let id = id.into();
+        loop {
+            let frame = self.frame();
+            let read: Value = serde_json::from_slice(&frame).unwrap_or_default();
+            if read["id"] == id && read.get("method").is_none() {
+                return frame;
+            }
+        }
+    }
+
+    /// Calls, waits, and returns both frames.
+    #[track_caller]
+    pub(super) fn ask(
+        &mut self,
+        id: impl Into<Value>,
+        tool: &str,
+        arguments: Value,
+    ) -> (Vec<u8>, Vec<u8>) {
+        let id = id.into();
+        let request = self.call(id.clone(), tool, arguments);
+        (request, self.answer(id))
+    }
+
+    pub(super) fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Closes the end that wrap writes to, which must be unread so far.
+    pub(super) fn close_output(&mut self) {
+        drop(self.output.take().unwrap());
+    }
+
+    /// Waits until standard error has the line that begins like this, and
+    /// returns what follows.
+    #[track_caller]
+    pub(super) fn stderr_line(&mut self, start: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let text = String::from_utf8_lossy(&self.errors);
+            let whole = text.split_inclusive('\n').filter(|l| l.ends_with('\n'));
+            if let Some(rest) = whole.filter_map(|line| line.strip_prefix(start)).next() {
+                return rest.trim_end().to_owned();
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let more = self.stderr.recv_timeout(left);
+            self.errors
+                .extend(more.unwrap_or_else(|_| panic!("no `{start}` in {text}")));
+        }
+    }
+
+    /// Closes the input and waits for the end.
+    #[track_caller]
+    pub(super) fn finish(mut self) -> Ended {
+        self.close_input();
+        self.wait()
+    }
+
+    /// Waits for the end, with the input left open.
+    #[track_caller]
+    pub(super) fn wait(mut self) -> Ended {
+        let status = self.wait_status();
+        let frames = self.frames.take().map(|frames| frames.iter().collect());
+        self.errors.extend(self.stderr.iter().flatten());
+        Ended {
+            status,
+            frames: frames.unwrap_or_default(),
+            stderr: String::from_utf8_lossy(&self.errors).into_owned(),
+            record: self.setup.record(),
+        }
+    }
+
+    #[track_caller]
+    pub(super) fn wait_status(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("the end of wrap", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // Only a test that failed leaves it running.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    pub(super) fn assert_exit(&self, code: i32) {
+        assert_eq!(self.status.code(), Some(code), "stderr: {}", self.stderr);
+    }
+}
+
+/// Hands over the frames of `output`, line ends included, until it ends.
+fn cut(mut output: impl Read, mut each: impl FnMut(Vec<u8>)) {
+    let mut buffer = vec![0; 64 << 10];
+    let mut frame = Vec::new();
+    while let Ok(read @ 1..) = output.read(&mut buffer) {
+        for piece in buffer[..read].split_inclusive(|byte| *byte == b'\n') {
+            frame.extend_from_slice(piece);
+            if frame.ends_with(b"\n") {
+                each(std::mem::take(&mut frame));
+            }
+        }
+    }
+    if !frame.is_empty() {
+        each(frame);
+    }
+}
+
+/// Waits for a condition by asking for it again and again.
+#[track_caller]
+pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a process is there and is not a zombie.
+pub(super) fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+    let stat = stat.unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes()[0]);
+    state.is_some_and(|state| !b"ZX".contains(&state))
+}
+
+/// A `tools/call`.
+pub(super) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
+    let params = json!({"name": tool, "arguments": arguments});
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params})
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,11 @@
+//! `aegis wrap` as a process between a client, which is the test, and the test
+//! double `aegis __demo-server`.
+
+mod endings;
+mod frames;
+mod harness;
+mod names;
+mod outcomes;
+mod record;
+mod retries;
+mod transparency;
