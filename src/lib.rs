@@ -1,4 +1,4 @@
-//! aegis: evidence and limits on what AI agents do with tools.
+//! aegis: evidence of what AI agents do with tools.
 //!
 //! One static executable, of which this library is the inside. Knowledge runs
 //! one way: a module may use modules of a lower level only.

@@ -94,7 +94,7 @@ impl Standing {
 }
 
 /// The `policy_set_hash` that says that no Policy Set was evaluated
-/// (SPEC §6.3).
+/// (SPEC §6.2).
 pub(crate) fn stand_in_hash() -> Digest<PolicySet> {
     Digest::of(b"aegis-wrap-passthrough-v0")
 }

@@ -11,6 +11,8 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use thiserror::Error;
 
+use crate::wire::escape::EscapedPath;
+
 use super::directory;
 use super::sink::{Retention, Sink};
 use super::tail::{self, TailError};
@@ -66,7 +68,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened, FileError> {
 #[derive(Debug, Error)]
 pub(crate) enum FileError {
     /// The system refused something.
-    #[error("audit file {}: {error}", path.display())]
+    #[error("audit file {}: {error}", EscapedPath(path))]
     Io {
         /// Which file.
         path: PathBuf,
@@ -76,14 +78,14 @@ pub(crate) enum FileError {
     /// Another process appends to it.
     #[error(
         "audit file {} is in use: another aegis writes to it\n\
-         give each one a file of its own, or a directory, in which each makes one", .0.display()
+         give each one a file of its own, or a directory, in which each makes one", EscapedPath(.0)
     )]
     Locked(PathBuf),
     /// A link could be made to point to any file of the user.
-    #[error("audit file {} is a symbolic link\nname the file itself", .0.display())]
+    #[error("audit file {} is a symbolic link\nname the file itself", EscapedPath(.0))]
     Symlink(PathBuf),
     /// A device, a pipe or a directory keeps no rows.
-    #[error("audit file {} is not a regular file\nname another one", .0.display())]
+    #[error("audit file {} is not a regular file\nname another one", EscapedPath(.0))]
     NotRegular(PathBuf),
     /// Nothing may be appended to what it ends with.
     #[error("{error}\n{}", next_step(path, error))]
@@ -96,7 +98,7 @@ pub(crate) enum FileError {
 }
 
 fn next_step(path: &Path, error: &TailError) -> String {
-    let path = path.display();
+    let path = EscapedPath(path);
     if error.is_recoverable() {
         format!("`aegis recover {path}` moves what is damaged to a file beside it")
     } else {
@@ -218,7 +220,7 @@ impl<S: Storage> FileSink<S> {
     }
 
     fn describe(&self, error: &io::Error, is_torn: bool) -> io::Error {
-        let path = self.path.display();
+        let path = EscapedPath(&self.path);
         let torn = if is_torn {
             format!(" (its last row may be torn; `aegis recover {path}` takes it off)")
         } else {

@@ -12,6 +12,8 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::wire::escape::EscapedPath;
 use zeroize::Zeroizing;
 
 use crate::sign::SigningKey;
@@ -78,39 +80,45 @@ pub(crate) fn load(path: &Path) -> Result<SigningKey, KeyFileError> {
 /// Why a key file could not be made or used.
 #[derive(Debug, Error)]
 pub(crate) enum KeyFileError {
-    #[error("no signing key at {}; generate one with `aegis keygen --out {}`", .0.display(), .0.display())]
+    #[error("no signing key at {}; generate one with `aegis keygen --out {}`", EscapedPath(.0), EscapedPath(.0))]
     Missing(PathBuf),
 
-    #[error("signing key {} already exists; refusing to overwrite it without --force", .0.display())]
+    #[error("signing key {} already exists; refusing to overwrite it without --force", EscapedPath(.0))]
     Exists(PathBuf),
 
     #[error(
         "signing key {} is not a regular file\n\
          --force replaces regular files only; remove it or choose another path",
-        .0.display()
+        EscapedPath(.0)
     )]
     Irreplaceable(PathBuf),
 
-    #[error("signing key {} is not a regular file\nname the file that holds the seed", .0.display())]
+    #[error("signing key {} is not a regular file\nname the file that holds the seed", EscapedPath(.0))]
     NotAFile(PathBuf),
 
     #[error(
         "signing key {} belongs to user id {owner}, who could replace it\n\
          chown it to the user that runs aegis",
-        path.display()
+        EscapedPath(path)
     )]
     ForeignOwner { path: PathBuf, owner: u32 },
 
-    #[error("signing key {} is readable beyond its owner (mode {mode:04o}); chmod 600 it", path.display())]
+    #[error(
+        "signing key {} is readable beyond its owner (mode {mode:04o}); chmod 600 it",
+        EscapedPath(path)
+    )]
     Exposed { path: PathBuf, mode: u32 },
 
-    #[error("signing key {} is not a 64-character lowercase hex seed: {fault}", path.display())]
+    #[error(
+        "signing key {} is not a 64-character lowercase hex seed: {fault}",
+        EscapedPath(path)
+    )]
     NotASeed { path: PathBuf, fault: SeedFault },
 
     #[error("could not read 32 random bytes from the operating system: {0}")]
     Random(getrandom::Error),
 
-    #[error("signing key {}: {error}", path.display())]
+    #[error("signing key {}: {error}", EscapedPath(path))]
     Io { path: PathBuf, error: io::Error },
 }
 

@@ -18,7 +18,7 @@ use super::directory;
 use super::file::{FileError, Missing, open_locked};
 use super::rows::{BadRow, Contradiction, LineKind, LinePlace, RawRow, RowsForward, is_blank};
 use crate::wire::decode::{Name, Row};
-use crate::wire::escape::Escaped;
+use crate::wire::escape::{Escaped, EscapedPath};
 
 /// Makes the record file at `path` appendable, under its writer's lock.
 ///
@@ -70,7 +70,7 @@ enum What {
 
 impl fmt::Display for Recovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
+        let path = EscapedPath(&self.path);
         match &self.what {
             What::Nothing { lines } => {
                 write!(f, "{path} can be appended to as it is ({lines} lines)")
@@ -87,7 +87,7 @@ impl fmt::Display for Recovery {
                     damage.line,
                     damage.bytes,
                     damage.rows,
-                    torn.display()
+                    EscapedPath(torn)
                 )?;
                 damage.intents.fmt_as("intents", f)?;
                 f.write_str(", ")?;
@@ -104,7 +104,7 @@ pub(crate) enum RecoverError {
     #[error("{0}")]
     Open(#[from] FileError),
     /// The system refused something on the way.
-    #[error("recover {}: {error}\nnothing is lost; try again", path.display())]
+    #[error("recover {}: {error}\nnothing is lost; try again", EscapedPath(path))]
     Io {
         /// Which file.
         path: PathBuf,
@@ -115,7 +115,8 @@ pub(crate) enum RecoverError {
     #[error(
         "recover {}: line {line} {why}\n\
          no interrupted write leaves that, so nothing was cut; keep the file as evidence and \
-         record to another one", path.display()
+         record to another one",
+        EscapedPath(path)
     )]
     Contradiction {
         /// Which file.
@@ -129,7 +130,8 @@ pub(crate) enum RecoverError {
     #[error(
         "recover {}: line {line} cannot be read, but line {open} opens a later session\n\
          what precedes a session is on the disk before it opens, so this was damaged afterwards \
-         and nothing was cut; keep the file as evidence and record to another one", path.display()
+         and nothing was cut; keep the file as evidence and record to another one",
+        EscapedPath(path)
     )]
     LaterSession {
         /// Which file.
@@ -141,7 +143,7 @@ pub(crate) enum RecoverError {
     },
     /// Its first row is not even the beginning of a Line.
     #[error(
-        "recover {}: not a record of aegis; its first row is no line\ncheck the path", .0.display()
+        "recover {}: not a record of aegis; its first row is no line\ncheck the path", EscapedPath(.0)
     )]
     NotARecord(PathBuf),
 }

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 
 use argh::{FromArgValue, FromArgs};
 
+use crate::wire::escape::Escaped;
 use crate::wire::hex;
 
 /// A path, or `-`, of whatever bytes.
@@ -58,8 +59,14 @@ pub(super) fn parse<T: Verb>(args: &[OsString]) -> Result<T, Stop> {
     let encoded: Vec<&str> = encoded.iter().map(String::as_str).collect();
     T::from_args(&["aegis", T::NAME], &encoded).map_err(|stop| match stop.status {
         Ok(()) => Stop::Help(tidy::<T>(&stop.output)),
-        Err(()) => Stop::Usage(stop.output.trim_end().to_owned()),
+        Err(()) => Stop::Usage(lines_escaped(stop.output.trim_end())),
     })
+}
+
+/// An argument that argh quotes may hold anything.
+fn lines_escaped(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(|line| Escaped(line).to_string()).collect();
+    lines.join("\n")
 }
 
 /// The help of a verb.

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::wire::escape::EscapedPath;
+
 /// How large a frame may be, and where it is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct FrameLimits {
@@ -50,7 +52,7 @@ pub(crate) enum FrameError {
     #[error("could not read a frame: {0}")]
     Read(#[source] io::Error),
     /// A long frame could not be put into a spool file.
-    #[error("could not spool a long frame in {}: {source}", dir.display())]
+    #[error("could not spool a long frame in {}: {source}", EscapedPath(dir))]
     Spool {
         /// The directory that was to hold the spool file.
         dir: PathBuf,

@@ -344,7 +344,7 @@ const UNCITED: &[(&str, &str)] = &[
     ),
     (
         "CLI-1 CLI-2 CLI-3 CLI-4 CLI-5 CLI-6 CLI-7 CLI-8 CLI-9 CLI-10 CLI-11 CLI-12 CLI-13 \
-         CLI-14",
+         CLI-14 CLI-15 CLI-16",
         "text, exit codes and JSON: for the tests of cli",
     ),
 ];
