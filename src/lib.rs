@@ -21,6 +21,11 @@ pub mod sign;
 pub mod verify;
 pub mod wire;
 
+#[cfg(all(feature = "record", not(unix)))]
+compile_error!(
+    "recording needs a Unix system; build with --no-default-features to verify records here"
+);
+
 mod cli;
 mod input;
 

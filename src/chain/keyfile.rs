@@ -7,16 +7,18 @@
 //! reason loading follows symbolic links (mounted secrets are links), while
 //! writing never does.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use thiserror::Error;
-
-use crate::wire::escape::EscapedPath;
 use zeroize::Zeroizing;
 
+use super::directory;
 use crate::sign::SigningKey;
+use crate::wire::escape::EscapedPath;
 use crate::wire::hex::{self, Hex, HexError};
 
 /// Makes a new key and stores it at `path`, readable by its owner only, in
@@ -36,12 +38,12 @@ pub(crate) fn generate(path: &Path, force: bool) -> Result<SigningKey, KeyFileEr
     hex::push(&mut text, &*seed);
     text.push(b'\n');
 
-    let directory = parent_of(path);
-    make_directories(directory).map_err(|error| io_error(path, error))?;
+    let parent = directory::parent_of(path);
+    directory::make(parent).map_err(|error| io_error(path, error))?;
     if force {
-        replace(path, directory, &text)?;
+        replace(path, parent, &text)?;
     } else {
-        create(path, directory, &text).map_err(|error| match error.kind() {
+        create(path, parent, &text).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => KeyFileError::Exists(path.into()),
             _ => io_error(path, error),
         })?;
@@ -56,17 +58,15 @@ pub(crate) fn generate(path: &Path, force: bool) -> Result<SigningKey, KeyFileEr
 /// that nobody else may read or write, or holds anything but a seed and at
 /// most one line end.
 pub(crate) fn load(path: &Path) -> Result<SigningKey, KeyFileError> {
-    let mut file = os::reading()
-        .open(path)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => KeyFileError::Missing(path.into()),
-            _ => io_error(path, error),
-        })?;
+    let mut file = reading().open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => KeyFileError::Missing(path.into()),
+        _ => io_error(path, error),
+    })?;
     let metadata = file.metadata().map_err(|error| io_error(path, error))?;
     if !metadata.is_file() {
         return Err(KeyFileError::NotAFile(path.into()));
     }
-    os::check_access(path, &metadata)?;
+    check_access(path, &metadata)?;
 
     let mut buffer = Zeroizing::new([0; CONTENT_MAX + 1]);
     let length = read_up_to(&mut file, &mut *buffer).map_err(|error| io_error(path, error))?;
@@ -139,16 +139,16 @@ pub(crate) enum SeedFault {
 }
 
 /// Stores `text` at `path`, where nothing may exist, not even a dangling link.
-fn create(path: &Path, directory: &Path, text: &[u8]) -> io::Result<()> {
-    let file = os::creating().open(path)?;
+fn create(path: &Path, parent: &Path, text: &[u8]) -> io::Result<()> {
+    let file = creating().open(path)?;
     fill(file, text)
-        .and_then(|()| os::sync_directory(directory))
+        .and_then(|()| directory::sync(parent))
         .inspect_err(|_| discard(path))
 }
 
 /// Stores `text` beside `path` and renames it over `path`: at every moment
 /// either key is there whole.
-fn replace(path: &Path, directory: &Path, text: &[u8]) -> Result<(), KeyFileError> {
+fn replace(path: &Path, parent: &Path, text: &[u8]) -> Result<(), KeyFileError> {
     // A rename would put the key where a link stands, not where it points, and
     // would take away a device or pipe that somebody else may have open.
     match fs::symlink_metadata(path) {
@@ -162,20 +162,20 @@ fn replace(path: &Path, directory: &Path, text: &[u8]) -> Result<(), KeyFileErro
     }
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(KeyFileError::Random)?;
-    let temporary = directory.join(format!(".aegis-key-{}.tmp", Hex(&random)));
-    let file = os::creating()
+    let temporary = parent.join(format!(".aegis-key-{}.tmp", Hex(&random)));
+    let file = creating()
         .open(&temporary)
         .map_err(|error| io_error(path, error))?;
     fill(file, text)
         .and_then(|()| fs::rename(&temporary, path))
         .inspect_err(|_| discard(&temporary))
-        .and_then(|()| os::sync_directory(directory))
+        .and_then(|()| directory::sync(parent))
         .map_err(|error| io_error(path, error))
 }
 
 /// Writes `text` to a file just created, through to the disk.
 fn fill(mut file: File, text: &[u8]) -> io::Result<()> {
-    os::make_private(&file)?;
+    make_private(&file)?;
     file.write_all(text)?;
     file.sync_all()
 }
@@ -184,27 +184,6 @@ fn fill(mut file: File, text: &[u8]) -> io::Result<()> {
 /// the one that made it incomplete.
 fn discard(path: &Path) {
     let _ = fs::remove_file(path);
-}
-
-/// Makes `directory` and what lacks above it, each entered on disk.
-fn make_directories(directory: &Path) -> io::Result<()> {
-    let parent = parent_of(directory);
-    match os::make_directory(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && parent != directory => {
-            make_directories(parent)?;
-            os::make_directory(directory)?;
-        }
-        Err(_) if directory.is_dir() => return Ok(()),
-        made => made?,
-    }
-    os::sync_directory(parent)
-}
-
-fn parent_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    }
 }
 
 /// Fills `buffer` from `file` as far as it goes, without a second buffer that
@@ -249,109 +228,50 @@ fn io_error(path: &Path, error: io::Error) -> KeyFileError {
     }
 }
 
-#[cfg(unix)]
-mod os {
-    use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
-    use std::io;
-    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-    use std::path::Path;
-
-    use rustix::fs::OFlags;
-
-    use super::KeyFileError;
-
-    /// For a file that must not exist. The standard library adds O_CLOEXEC.
-    pub(super) fn creating() -> OpenOptions {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-        options
-    }
-
-    /// For a file that may turn out to be a pipe, whose other end would
-    /// otherwise be waited for.
-    pub(super) fn reading() -> OpenOptions {
-        let mut options = OpenOptions::new();
-        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-        options.read(true).custom_flags(flags.bits().cast_signed());
-        options
-    }
-
-    /// Sets the mode that the umask may have narrowed to uselessness.
-    pub(super) fn make_private(file: &File) -> io::Result<()> {
-        file.set_permissions(Permissions::from_mode(0o600))
-    }
-
-    pub(super) fn make_directory(path: &Path) -> io::Result<()> {
-        DirBuilder::new().mode(0o700).create(path)
-    }
-
-    pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
-    }
-
-    pub(super) fn check_access(path: &Path, metadata: &Metadata) -> Result<(), KeyFileError> {
-        let owner = metadata.uid();
-        if !trusted(owner, rustix::process::geteuid().as_raw()) {
-            return Err(KeyFileError::ForeignOwner {
-                path: path.into(),
-                owner,
-            });
-        }
-        let mode = metadata.mode() & 0o7777;
-        if mode & 0o077 != 0 {
-            return Err(KeyFileError::Exposed {
-                path: path.into(),
-                mode,
-            });
-        }
-        Ok(())
-    }
-
-    /// Whether a file of `owner` is under nobody's control but that of `user`:
-    /// root could replace it anyway.
-    pub(super) fn trusted(owner: u32, user: u32) -> bool {
-        owner == user || owner == 0
-    }
+/// For a file that must not exist. The standard library adds O_CLOEXEC.
+fn creating() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options
 }
 
-/// Where files have no mode, none is set and none is checked.
-#[cfg(not(unix))]
-mod os {
-    use std::fs::{self, File, Metadata, OpenOptions};
-    use std::io;
-    use std::path::Path;
+/// For a file that may turn out to be a pipe, whose other end would
+/// otherwise be waited for.
+fn reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    options.read(true).custom_flags(flags.bits().cast_signed());
+    options
+}
 
-    use super::KeyFileError;
+/// Sets the mode that the umask may have narrowed to uselessness.
+fn make_private(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o600))
+}
 
-    pub(super) fn creating() -> OpenOptions {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        options
+fn check_access(path: &Path, metadata: &Metadata) -> Result<(), KeyFileError> {
+    let owner = metadata.uid();
+    if !trusted(owner, rustix::process::geteuid().as_raw()) {
+        return Err(KeyFileError::ForeignOwner {
+            path: path.into(),
+            owner,
+        });
     }
-
-    pub(super) fn reading() -> OpenOptions {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        options
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(KeyFileError::Exposed {
+            path: path.into(),
+            mode,
+        });
     }
+    Ok(())
+}
 
-    pub(super) fn make_private(_: &File) -> io::Result<()> {
-        Ok(())
-    }
-
-    pub(super) fn make_directory(path: &Path) -> io::Result<()> {
-        fs::create_dir(path)
-    }
-
-    pub(super) fn sync_directory(_: &Path) -> io::Result<()> {
-        Ok(())
-    }
-
-    pub(super) fn check_access(_: &Path, _: &Metadata) -> Result<(), KeyFileError> {
-        Ok(())
-    }
+/// Whether a file of `owner` is under nobody's control but that of `user`:
+/// root could replace it anyway.
+fn trusted(owner: u32, user: u32) -> bool {
+    owner == user || owner == 0
 }
 
 /// Characters of a seed.
@@ -360,5 +280,5 @@ const HEX_LEN: usize = 64;
 /// Bytes of the longest content that is a key: the seed and a CR LF.
 const CONTENT_MAX: usize = HEX_LEN + 2;
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

@@ -15,7 +15,7 @@ fn directory() -> TempDir {
 
 fn put(path: &Path, content: impl AsRef<[u8]>, mode: u32) {
     fs::write(path, content).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
 fn mode(path: &Path) -> u32 {
@@ -151,7 +151,8 @@ fn a_path_that_can_name_no_file_leaves_nothing_behind() {
 /// Runs the test `name` of this module again, in a process of its own that
 /// `setup` (shell) has prepared, and fails when that fails.
 fn run_again(name: &str, setup: &str, dir: &Path) {
-    let status = Command::new("sh")
+    // Into pipes: a limit on the size of files must not hit what it says.
+    let output = Command::new("sh")
         .args(["-c", &format!("{setup}; exec \"$@\""), "sh"])
         .arg(env::current_exe().unwrap())
         .args([
@@ -160,9 +161,9 @@ fn run_again(name: &str, setup: &str, dir: &Path) {
             &format!("chain::keyfile::tests::{name}"),
         ])
         .env("AEGIS_KEYFILE_TEST_DIR", dir)
-        .status()
+        .output()
         .unwrap();
-    assert!(status.success());
+    assert!(output.status.success(), "{output:?}");
 }
 
 /// Where to work, in a process started by [`run_again`].
@@ -303,10 +304,10 @@ fn a_file_that_others_can_use_is_refused() {
 
 #[test]
 fn a_file_of_another_user_is_refused() {
-    assert!(os::trusted(1000, 1000));
-    assert!(os::trusted(0, 1000));
-    assert!(!os::trusted(1000, 0));
-    assert!(!os::trusted(1001, 1000));
+    assert!(trusted(1000, 1000));
+    assert!(trusted(0, 1000));
+    assert!(!trusted(1000, 0));
+    assert!(!trusted(1001, 1000));
     // Only root can give a file away and then still read it.
     if rustix::process::geteuid().is_root() {
         let dir = directory();
