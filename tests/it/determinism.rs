@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use aegis::verify::{Options, Report, verify};
 use proptest::prelude::*;
 
+use crate::assemble::Chain;
 use crate::edits::record;
 use crate::hostile::{options, read_cases};
 use crate::kit::read_folder;
@@ -25,6 +26,46 @@ fn every_fixture_has_one_report() {
         .map(|(name, case)| (name, case.body.clone(), options(&case)));
     for (name, bytes, options) in published.chain(hostile) {
         assert_one_report(&bytes, &options, &name);
+    }
+}
+
+/// An input that fails has no verdict, unless it had one before.
+#[test]
+fn a_failing_input_is_told() {
+    let mut long = Chain::opened();
+    for call in 0..200 {
+        long.intent(&format!("call-{call}"));
+    }
+    let mut forged = long.clone();
+    forged.rows[1] = b"12".to_vec();
+    for threads in [1, 2, 5] {
+        let run = |chain: &Chain| {
+            let options = Options {
+                chunk_bytes: 64 << 10,
+                threads,
+                ..Options::default()
+            };
+            // The row that contradicts lies in the first of several chunks.
+            let filler = vec![b'\n'; 1 << 20];
+            let input = io::Cursor::new([chain.bytes(), filler].concat());
+            verify(Box::new(input.chain(Failing)), &options)
+        };
+        let error = run(&long).expect_err("no verdict");
+        assert_eq!(error.to_string(), "the disk is gone");
+        let report = run(&forged).expect("a verdict");
+        assert_eq!(
+            report.verdict.to_string(),
+            "Tampered: line 2: not a JSON object"
+        );
+    }
+}
+
+/// A reader that always fails.
+struct Failing;
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("the disk is gone"))
     }
 }
 

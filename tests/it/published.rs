@@ -75,15 +75,6 @@ fn a_pin_decides_whose_key_is_accepted() {
 }
 
 fn golden() -> Chain {
-    let call = |n: u32, tool: &str, request: &str| {
-        let call_id = format!("call-golden-{n}");
-        outcome(
-            &call_id,
-            tool,
-            request.as_bytes(),
-            "golden-fixture-policy-set",
-        )
-    };
     let mut chain = Chain::opened();
     chain.unsigned(&intent("call-golden-0", "smoke", b"c0ffee"));
     chain.signed(&Outcome {
@@ -102,53 +93,26 @@ fn golden() -> Chain {
             Policy::Denied {
                 reason: "blocked in test".to_owned(),
             },
-            call(1, "smoke", "deadbeef"),
+            golden_call(1, "smoke", "deadbeef"),
         )
     });
     let rate = Policy::RateLimited {
         reason: "rate limit exceeded: 2 per 60s".to_owned(),
     };
-    chain.signed(&refused(rate, call(2, "chatty", "cafebabe")));
+    chain.signed(&refused(rate, golden_call(2, "chatty", "cafebabe")));
     let park = Policy::PendingApproval {
         approval_id: "apr-gate-dream-1".to_owned(),
     };
-    chain.signed(&refused(park, call(3, "dream", "feedface")));
+    chain.signed(&refused(park, golden_call(3, "dream", "feedface")));
     chain.signed(&Outcome {
         capability: Capability::Denied {
             reason: "tool not registered: missing".to_owned(),
             denied_capability: Some("tool.registry".to_owned()),
         },
         execution: host_denied("capability denied"),
-        ..call(4, "missing", "baadf00d")
+        ..golden_call(4, "missing", "baadf00d")
     });
-    for (n, request, execution) in [
-        (5, "decafbad", trap("guest trapped: unreachable")),
-        (
-            6,
-            "0badf00d",
-            Execution::ResourceExceeded {
-                kind: "wall_clock".to_owned(),
-            },
-        ),
-    ] {
-        chain.signed(&Outcome {
-            capability: Capability::Granted { grant: reader() },
-            execution,
-            ..call(n, "reader", request)
-        });
-    }
-    for (n, tool, request, execution) in [
-        (7, "panic", "dead10cc", trap("host panic during tool call")),
-        (8, "abandoned", "0ab0ab0a", host_denied("session abandoned")),
-    ] {
-        chain.signed(&Outcome {
-            policy: Policy::Denied {
-                reason: "not evaluated".to_owned(),
-            },
-            execution,
-            ..call(n, tool, request)
-        });
-    }
+    golden_ends(&mut chain);
     chain.signed(&line::Decision {
         approval_id: "apr-gate-dream-1".to_owned(),
         verdict: line::Verdict::Approved {
@@ -164,6 +128,48 @@ fn golden() -> Chain {
     });
     chain.close();
     chain
+}
+
+/// The golden Calls that ended otherwise than by an answer.
+fn golden_ends(chain: &mut Chain) {
+    for (n, request, execution) in [
+        (5, "decafbad", trap("guest trapped: unreachable")),
+        (
+            6,
+            "0badf00d",
+            Execution::ResourceExceeded {
+                kind: "wall_clock".to_owned(),
+            },
+        ),
+    ] {
+        chain.signed(&Outcome {
+            capability: Capability::Granted { grant: reader() },
+            execution,
+            ..golden_call(n, "reader", request)
+        });
+    }
+    for (n, tool, request, execution) in [
+        (7, "panic", "dead10cc", trap("host panic during tool call")),
+        (8, "abandoned", "0ab0ab0a", host_denied("session abandoned")),
+    ] {
+        chain.signed(&Outcome {
+            policy: Policy::Denied {
+                reason: "not evaluated".to_owned(),
+            },
+            execution,
+            ..golden_call(n, tool, request)
+        });
+    }
+}
+
+fn golden_call(n: u32, tool: &str, request: &str) -> Outcome {
+    let call_id = format!("call-golden-{n}");
+    outcome(
+        &call_id,
+        tool,
+        request.as_bytes(),
+        "golden-fixture-policy-set",
+    )
 }
 
 fn refused(policy: Policy, outcome: Outcome) -> Outcome {
