@@ -188,17 +188,41 @@ pub(super) fn schema(cases: &mut Cases) {
     chain.raw_signed(json!({"line_type": "open", "public_key": key, "schema_version": 3}));
     chain.call("c").close();
     cases.indeterminate("schema-3-open", "newer-schema", newer(3, 0, 0), &chain);
-    let mut chain = Chain::session("c");
     let max = 9_007_199_254_740_991;
-    chain.edit(3, |line| set(line, "schema_version", Some(json!(max))));
+    let mut chain = Chain::opened();
+    chain.raw_signed(json!({"line_type": "close", "schema_version": max}));
+    let name = "schema-2^53-1-signed-close";
+    cases.indeterminate(name, "newer-schema", newer(max, 0, 1), &chain);
+    let mut chain = Chain::session("c");
+    chain.edit(3, |line| set(line, "schema_version", Some(json!(3))));
+    let reason = "line at session 0 seq 3: signature does not match this line";
+    cases
+        .tampered("schema-3-flipped-close", "signature", reason, &chain)
+        .comment("a later version does not share a file with this one, so this Line is judged");
+    let mut chain = Chain::opened();
+    let elsewhere = "a".repeat(64);
+    chain.raw(json!({"line_type": "intent", "schema_version": 3, "prev_hash": elsewhere}));
+    let reason = format!(
+        "line at session 0 seq 1 chains to {elsewhere}, but the line before it hashes to {}",
+        chain.hash(0)
+    );
+    cases.tampered(
+        "schema-3-that-does-not-chain",
+        "chain-broken",
+        reason,
+        &chain,
+    );
+    let mut chain = Chain::session("c");
+    chain.edit(0, |line| set(line, "schema_version", Some(json!(3))));
     cases
         .indeterminate(
-            "schema-2^53-1-flipped",
+            "schema-3-flipped-first-open",
             "newer-schema",
-            newer(max, 0, 3),
+            newer(3, 0, 0),
             &chain,
         )
-        .comment("what a later version signs is not known here: neither judged nor passed");
+        .comment("a file begun by a later version is not ours to judge, and not to pass")
+        .with("coverage", "none");
     let mut chain = Chain::session("c");
     chain.edit(1, |line| set(line, "schema_version", Some(json!(3))));
     let reason = format!(

@@ -312,6 +312,9 @@ pub(super) fn in_flight(cases: &mut Cases) {
     chain.outcome("a").outcome("a").intent("b");
     tail("in-flight-outcomes-without-intent", 1, &["b"], &chain);
     let mut chain = Chain::opened();
+    chain.intent("a").intent("b").intent("a").outcome("a");
+    tail("in-flight-newest-is-answered", 2, &["a", "b"], &chain);
+    let mut chain = Chain::opened();
     chain
         .intent("a")
         .open()
