@@ -111,6 +111,7 @@ pub(crate) fn cases() -> BTreeMap<String, Fixture> {
     members::schema(&mut cases);
     members::decisions(&mut cases);
     sessions::boundaries(&mut cases);
+    sessions::beginnings(&mut cases);
     sessions::links(&mut cases);
     sessions::after_close(&mut cases);
     sessions::in_flight(&mut cases);

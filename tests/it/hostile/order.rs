@@ -63,6 +63,13 @@ pub(super) fn precedence(cases: &mut Cases) {
         );
     }
     let hash = LineHash::of(b"elsewhere");
+    opens(cases, hash);
+    places(cases, hash);
+    signatures(cases);
+}
+
+/// The checks of a Line's place, in pairs.
+fn places(cases: &mut Cases, hash: LineHash) {
     let mut chain = Chain::new();
     chain.raw(json!({"line_type": "close", "schema_version": 1}));
     let reason = "line 1: schema_version 1 is not 2";
@@ -76,7 +83,6 @@ pub(super) fn precedence(cases: &mut Cases) {
     chain.raw(json!({"line_type": "close", "prev_hash": hash.to_string()}));
     let reason = "line 1: chain does not begin with an open line";
     cases.malformed("order-no-open-before-link", reason, &chain);
-    opens(cases, hash);
     let mut chain = Chain::session("c");
     let elsewhere = json!({"line_type": "close", "seq": 1, "prev_hash": hash.to_string()});
     let reason = format!(
@@ -107,6 +113,10 @@ pub(super) fn precedence(cases: &mut Cases) {
         reason,
         &chain,
     );
+}
+
+/// The checks of a signature and behind it, in pairs.
+fn signatures(cases: &mut Cases) {
     let foreign = foreign_key().key_id();
     let dev = Chain::new().key.key_id();
     let mut chain = Chain::opened();

@@ -86,6 +86,12 @@ pub(super) fn boundaries(cases: &mut Cases) {
         reason,
         &chain,
     );
+}
+
+/// How a Session begins, in a file of one or after one that did not end.
+pub(super) fn beginnings(cases: &mut Cases) {
+    let hash = LineHash::of(b"elsewhere");
+    let key = Chain::new().key.public_key().to_string();
     let mut chain = Chain::new();
     chain.open().open().open().close();
     cases
