@@ -117,7 +117,9 @@ pub(crate) fn cases() -> BTreeMap<String, Fixture> {
     sessions::in_flight(&mut cases);
     signatures::missing(&mut cases);
     signatures::wrong(&mut cases);
+    signatures::weak(&mut cases);
     signatures::keys(&mut cases);
+    signatures::weak_keys(&mut cases);
     signatures::unknown_types(&mut cases);
     order::precedence(&mut cases);
     order::caps(&mut cases);

@@ -135,6 +135,12 @@ pub(super) fn wrong(cases: &mut Cases) {
             chain.close(),
         )
         .comment("a valid signature, by a key that no open line published");
+}
+
+/// Signatures that a weaker predicate accepts, and such as mean nothing.
+pub(super) fn weak(cases: &mut Cases) {
+    let mismatch = |n| at(0, n, MISMATCH);
+    let plain = Chain::session("c");
     let mut chain = plain.clone();
     let honest = signature(&chain, 3);
     let s = add_order(honest.as_bytes()[32..].try_into().expect("32 bytes"));
@@ -242,6 +248,10 @@ pub(super) fn keys(cases: &mut Cases) {
             "args",
             format!("--key {} --key {}", foreign.public_key(), dev.public_key()),
         );
+}
+
+/// Keys that are none, or of small order, or nearly so.
+pub(super) fn weak_keys(cases: &mut Cases) {
     let not_a_key = at(0, 0, "not a valid ed25519 public key");
     for (n, encoding) in SMALL_ORDER.iter().enumerate() {
         let mut chain = Chain::new();
