@@ -34,6 +34,14 @@ impl FromArgValue for PathArg {
     }
 }
 
+/// An option's value as it was typed.
+pub(super) fn typed(value: &str) -> String {
+    match PathArg::from_arg_value(value) {
+        Ok(PathArg(typed)) => Escaped(&typed.to_string_lossy()).to_string(),
+        Err(_) => Escaped(value).to_string(),
+    }
+}
+
 /// What stopped argh: a request for help, or a usage error.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stop {

@@ -122,7 +122,7 @@ fn json_format(format: Option<&str>) -> Result<bool, UsageError> {
         Some("json") => Ok(true),
         Some(other) => Err(UsageError(format!(
             "--format needs text or json, got `{}`",
-            Escaped(other)
+            args::typed(other)
         ))),
     }
 }

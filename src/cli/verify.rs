@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use argh::FromArgs;
 
-use super::args::{PathArg, Verb};
+use super::args::{self, PathArg, Verb};
 use super::exit::Exit;
 use super::progress::Progress;
 use super::ui::{self, Out, count};
@@ -22,7 +22,7 @@ use crate::verify::{
     judge_segments, read_store, verify,
 };
 use crate::wire::digest::{Digest, Line};
-use crate::wire::escape::{Escaped, EscapedPath};
+use crate::wire::escape::EscapedPath;
 
 /// Check record files offline: whether they are complete and unchanged, and
 /// under whose key.
@@ -113,7 +113,7 @@ impl TryFrom<Args> for Verify {
                     Ok(n @ 1..=MAX_THREADS) => Ok(n),
                     _ => Err(UsageError(format!(
                         "--threads needs a number from 1 to {MAX_THREADS}, got `{}`",
-                        Escaped(&n)
+                        args::typed(&n)
                     ))),
                 })
                 .transpose()?,
@@ -196,7 +196,7 @@ impl Run {
                     }
                     if !report.follows.is_empty() {
                         ui::note(format_args!(
-                            "{}: follows {} of its directory, which were not checked; verify the directory to check them",
+                            "{}: names {} of its directory that it follows; verify the directory to check that",
                             EscapedPath(&name),
                             count(report.follows.len() as u64, "segment", "segments")
                         ));
@@ -310,8 +310,7 @@ impl Run {
         }
         if let Some(calls) = &report.in_flight {
             for call_id in &calls.call_ids {
-                self.out
-                    .line(format_args!("in_flight {}", Escaped(call_id)));
+                self.out.line(format_args!("in_flight {call_id}"));
             }
             if calls.count > MAX_IN_FLIGHT_NAMES as u64 {
                 let more = calls.count - MAX_IN_FLIGHT_NAMES as u64;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::exit::Exit;
 use super::verify::exit;
 use crate::verify::{Indeterminate, Position, Report, Tampered, Trust, Verdict};
-use crate::wire::escape::{Escaped, EscapedPath};
+use crate::wire::escape::EscapedPath;
 
 /// The object of a record that was walked over.
 pub(super) fn report(name: &Path, report: &Report, trust: &Trust) -> impl Display {
@@ -23,7 +23,7 @@ pub(super) fn report(name: &Path, report: &Report, trust: &Trust) -> impl Displa
             call_ids: in_flight
                 .iter()
                 .flat_map(|calls| &calls.call_ids)
-                .map(|id| Escaped(id).to_string())
+                .map(ToString::to_string)
                 .collect(),
         }),
         sessions: Some(report.sessions),

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use argh::FromArgs;
 
-use super::args::{PathArg, Verb};
+use super::args::{self, PathArg, Verb};
 use super::exit::Exit;
 use super::ui;
 use super::{Request, UsageError};
@@ -101,7 +101,7 @@ fn durability(mode: Option<&str>) -> Result<Durability, UsageError> {
         Some("process") => Ok(Durability::Process),
         Some(other) => Err(UsageError(format!(
             "--durability needs full, intent or process, got `{}`",
-            Escaped(other)
+            args::typed(other)
         ))),
     }
 }
@@ -111,7 +111,7 @@ fn max_frame(bytes: &str) -> Result<u64, UsageError> {
         Ok(bytes @ MIN_FRAME_BYTES..) => Ok(bytes),
         _ => Err(UsageError(format!(
             "--max-frame needs a number of bytes from {MIN_FRAME_BYTES}, got `{}`",
-            Escaped(bytes)
+            args::typed(bytes)
         ))),
     }
 }

@@ -47,8 +47,7 @@ pub(super) enum Kind {
     Open(Open),
     Intent(Option<NameRef>),
     Outcome(Option<NameRef>),
-    /// With the approval's whole id.
-    Decision(Option<(NameRef, String)>),
+    Decision(Option<NameRef>),
     Close,
     Checkpoint,
     Unknown(String),
@@ -195,10 +194,7 @@ fn kind(row: &Row<'_>, line_type: String) -> Kind {
         }),
         "intent" => Kind::Intent(call()),
         "outcome" => Kind::Outcome(call()),
-        "decision" => Kind::Decision(
-            row.string(Name::ApprovalId)
-                .map(|id| (NameRef::of(&id), id.into_owned())),
-        ),
+        "decision" => Kind::Decision(row.string(Name::ApprovalId).map(|id| NameRef::of(&id))),
         "close" => Kind::Close,
         "checkpoint" => Kind::Checkpoint,
         _ => Kind::Unknown(line_type),

@@ -31,6 +31,7 @@ pub use segments::{Segment, judge_segments};
 pub use trust::{PinnedKeys, StoreError, Trust, read_store};
 
 use crate::wire::digest::{Digest, Line, PublicKey};
+use crate::wire::escape::Shortened;
 use crate::wire::facts::Follows;
 use examine::KeyRing;
 use walk::{Keep, Walk};
@@ -199,7 +200,7 @@ pub struct InFlight {
     /// How many.
     pub count: u64,
     /// The first [`MAX_IN_FLIGHT_NAMES`], in file order.
-    pub call_ids: Vec<String>,
+    pub call_ids: Vec<Shortened>,
 }
 
 /// Oddities that are worth a word and decide nothing.

@@ -122,6 +122,8 @@ struct Chunks {
     /// The start of a row whose end is not read yet.
     rest: Vec<u8>,
     ended: bool,
+    /// What ended the input, once what was read before is handed out.
+    failed: Option<io::Error>,
     progress: Arc<AtomicU64>,
 }
 
@@ -132,41 +134,56 @@ impl Chunks {
             chunk_bytes: chunk_bytes.max(1),
             rest: Vec::new(),
             ended: false,
+            failed: None,
             progress,
         }
     }
 
     /// The next chunk. A row that is longer than [`MAX_ROW_BYTES`] ends the
-    /// input: its start is all that is handed out of it.
+    /// input: its start is all that is handed out of it. Where reading fails,
+    /// the whole rows before come first, so that a contradiction in one of
+    /// them is told whatever the size of the chunks.
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut chunk = std::mem::take(&mut self.rest);
         // No newline stands before this offset.
         let mut searched = chunk.len();
         while !self.ended {
-            let wanted = self
-                .chunk_bytes
-                .saturating_sub(chunk.len())
-                .max(MIN_READ_BYTES);
-            let read = self
-                .input
-                .by_ref()
-                .take(wanted as u64)
-                .read_to_end(&mut chunk)?;
-            self.progress.fetch_add(read as u64, Ordering::Relaxed);
-            self.ended = read < wanted;
-            if let Some(newline) = memchr::memrchr(b'\n', &chunk[searched..]) {
-                let end = searched + newline + 1;
-                if self.ended {
-                    break;
-                }
+            self.read(&mut chunk);
+            let newline = memchr::memrchr(b'\n', &chunk[searched..]);
+            let end = newline.map(|at| searched + at + 1);
+            if let Some(error) = self.failed.take() {
+                let Some(end) = end else { return Err(error) };
+                self.failed = Some(error);
+                chunk.truncate(end);
+                break;
+            }
+            if self.ended {
+                break;
+            }
+            if let Some(end) = end {
                 self.rest = chunk[end..].to_vec();
                 chunk.truncate(end);
                 break;
             }
             searched = chunk.len();
-            self.ended |= searched > MAX_ROW_BYTES;
+            self.ended = searched > MAX_ROW_BYTES;
         }
         Ok(if chunk.is_empty() { None } else { Some(chunk) })
+    }
+
+    /// Reads on, and notes when that was the last.
+    fn read(&mut self, chunk: &mut Vec<u8>) {
+        let before = chunk.len();
+        let wanted = self.chunk_bytes.saturating_sub(before).max(MIN_READ_BYTES);
+        let read = self.input.by_ref().take(wanted as u64).read_to_end(chunk);
+        // What was read before an error is there.
+        let grown = chunk.len() - before;
+        self.progress.fetch_add(grown as u64, Ordering::Relaxed);
+        self.ended = grown < wanted;
+        self.failed = read.err();
     }
 }
 

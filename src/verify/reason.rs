@@ -8,7 +8,7 @@ use crate::sign::SignatureFault;
 use crate::wire::canon::{MAX_DEPTH, MAX_INTEGER};
 use crate::wire::decode::RowFault;
 use crate::wire::digest::{Digest, Line, PublicKey};
-use crate::wire::escape::Escaped;
+use crate::wire::escape::{Escaped, Shortened};
 
 /// A position in a Chain file: `seq` restarts in every Session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,12 +89,12 @@ pub enum Tampered {
         key_id: Digest<PublicKey>,
     },
     /// A second decision for one approval.
-    #[error("line at session {} seq {} decides approval {} a second time", at.session, at.seq, Escaped(approval_id))]
+    #[error("line at session {} seq {} decides approval {approval_id} a second time", at.session, at.seq)]
     DuplicateDecision {
         /// The second decision.
         at: Position,
         /// What it decides.
-        approval_id: String,
+        approval_id: Shortened,
     },
     /// A Line of a known type behind its Session's last one.
     #[error("line at session {} seq {} follows the close of its session", at.session, at.seq)]

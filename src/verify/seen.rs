@@ -5,21 +5,22 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 
 use super::reason::Position;
-use super::spill::{MAX_NAME_BYTES, Record, Sorted, Spill};
+use super::spill::{Record, Sorted, Spill};
 use crate::wire::digest::{Digest, Text};
+use crate::wire::escape::Shortened;
 
 /// A name that is compared by its digest and printed cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameRef {
     pub(super) key: [u8; 32],
-    pub(super) name: String,
+    pub(super) name: Shortened,
 }
 
 impl NameRef {
     pub(super) fn of(name: &str) -> Self {
         Self {
             key: *Digest::<Text>::of(name.as_bytes()).as_bytes(),
-            name: name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned(),
+            name: Shortened::of(name),
         }
     }
 }
@@ -37,7 +38,7 @@ pub(super) struct Approvals {
 pub(super) struct LateDuplicate {
     pub(super) line: u64,
     pub(super) at: Position,
-    pub(super) approval_id: String,
+    pub(super) approval_id: Shortened,
 }
 
 impl Approvals {
@@ -60,14 +61,14 @@ impl Approvals {
         at: Position,
     ) -> io::Result<bool> {
         self.order += 1;
-        let record = |key, order, name: &str| Record {
+        let record = |key, order, name: Shortened| Record {
             key,
             order,
             tags: [line, at.session, at.seq],
-            name: name.to_owned(),
+            name,
         };
         if let Some(spill) = &mut self.spill {
-            spill.push(record(approval.key, self.order, &approval.name))?;
+            spill.push(record(approval.key, self.order, approval.name.clone()))?;
             return Ok(true);
         }
         if !self.decided.insert(approval.key) {
@@ -77,7 +78,7 @@ impl Approvals {
             let mut spill = Spill::new(SPILL_BYTES);
             for key in self.decided.drain() {
                 // All are first decisions: of them, only the key matters.
-                spill.push(record(key, 0, ""))?;
+                spill.push(record(key, 0, Shortened::default()))?;
             }
             self.spill = Some(spill);
         }
@@ -122,7 +123,7 @@ impl Approvals {
 
 /// Intents and outcomes of one Session, paired by `call_id`.
 pub(super) struct Calls {
-    open: HashMap<[u8; 32], BTreeMap<u64, String>>,
+    open: HashMap<[u8; 32], BTreeMap<u64, Shortened>>,
     open_count: usize,
     outcomes_without_intent: u64,
     limit: usize,
@@ -136,7 +137,7 @@ pub(super) struct Paired {
     /// How many intents have no outcome.
     pub(super) unmatched_intents: u64,
     /// The `call_id`s of the first of them, in file order, cut.
-    pub(super) first_unmatched: Vec<String>,
+    pub(super) first_unmatched: Vec<Shortened>,
     /// How many outcomes have no intent.
     pub(super) outcomes_without_intent: u64,
 }
@@ -157,7 +158,7 @@ impl Calls {
     pub(super) fn intent(&mut self, call: &NameRef) -> io::Result<()> {
         self.order += 1;
         if let Some(spill) = &mut self.spill {
-            return spill.push(record(call.key, self.order, INTENT, &call.name));
+            return spill.push(record(call.key, self.order, INTENT, call.name.clone()));
         }
         self.open
             .entry(call.key)
@@ -168,7 +169,7 @@ impl Calls {
             let mut spill = Spill::new(SPILL_BYTES);
             for (key, calls) in self.open.drain() {
                 for (order, name) in calls {
-                    spill.push(record(key, order, INTENT, &name))?;
+                    spill.push(record(key, order, INTENT, name))?;
                 }
             }
             self.spill = Some(spill);
@@ -179,7 +180,7 @@ impl Calls {
     pub(super) fn outcome(&mut self, call: &NameRef) -> io::Result<()> {
         self.order += 1;
         if let Some(spill) = &mut self.spill {
-            return spill.push(record(call.key, self.order, OUTCOME, ""));
+            return spill.push(record(call.key, self.order, OUTCOME, Shortened::default()));
         }
         match self.open.get_mut(&call.key) {
             Some(calls) => {
@@ -217,7 +218,7 @@ fn pair_sorted(mut sorted: Sorted, paired: &mut Paired, first: &mut FirstNames) 
     let mut key = None;
     // An outcome answers the newest open intent of its Call, so what stays
     // open are the oldest, and more of them than are named need not be kept.
-    let mut open: Vec<(u64, String)> = Vec::new();
+    let mut open: Vec<(u64, Shortened)> = Vec::new();
     let mut depth = 0u64;
     loop {
         let record = sorted.next()?;
@@ -246,7 +247,7 @@ fn pair_sorted(mut sorted: Sorted, paired: &mut Paired, first: &mut FirstNames) 
 
 /// The names of lowest order, at most `limit` of them.
 struct FirstNames {
-    names: BTreeSet<(u64, String)>,
+    names: BTreeSet<(u64, Shortened)>,
     limit: usize,
 }
 
@@ -258,7 +259,7 @@ impl FirstNames {
         }
     }
 
-    fn offer(&mut self, order: u64, name: String) {
+    fn offer(&mut self, order: u64, name: Shortened) {
         self.names.insert((order, name));
         if self.names.len() > self.limit {
             self.names.pop_last();
@@ -266,12 +267,12 @@ impl FirstNames {
     }
 }
 
-fn record(key: [u8; 32], order: u64, tag: u64, name: &str) -> Record {
+fn record(key: [u8; 32], order: u64, tag: u64, name: Shortened) -> Record {
     Record {
         key,
         order,
         tags: [tag, 0, 0],
-        name: name.to_owned(),
+        name,
     }
 }
 
@@ -307,7 +308,7 @@ mod tests {
         let late = approvals.first_duplicate().expect("temporary file")?;
         assert_eq!(late.at, at(late.line));
         assert_eq!(
-            late.approval_id,
+            late.approval_id.to_string(),
             format!("apr-{}", ids[late.line as usize - 1])
         );
         Some(late.line)
@@ -352,7 +353,10 @@ mod tests {
             9,
         );
         assert_eq!(paired.unmatched_intents, 2);
-        assert_eq!(paired.first_unmatched, ["call-1", "call-4"]);
+        assert_eq!(
+            paired.first_unmatched,
+            ["call-1", "call-4"].map(Shortened::of)
+        );
         assert_eq!(paired.outcomes_without_intent, 1);
     }
 }

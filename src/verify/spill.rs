@@ -11,8 +11,7 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// How much of a name a record keeps, in bytes.
-pub(super) const MAX_NAME_BYTES: usize = 1024;
+use crate::wire::escape::{MAX_CHARS, Shortened};
 
 /// Something that was met in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +22,8 @@ pub(super) struct Record {
     pub(super) order: u64,
     /// Three numbers of the caller's.
     pub(super) tags: [u64; 3],
-    /// A name to print, at most [`MAX_NAME_BYTES`].
-    pub(super) name: String,
+    /// A name to print.
+    pub(super) name: Shortened,
 }
 
 /// Records going in, in any order.
@@ -49,7 +48,7 @@ impl Spill {
     }
 
     pub(super) fn push(&mut self, record: Record) -> io::Result<()> {
-        self.buffered_bytes += size_of::<Record>() + record.name.len();
+        self.buffered_bytes += size_of::<Record>() + record.name.head.len();
         self.buffer.push(record);
         if self.buffered_bytes >= self.limit_bytes {
             self.write_run()?;
@@ -161,15 +160,15 @@ impl Record {
         for tag in self.tags {
             out.extend_from_slice(&tag.to_le_bytes());
         }
-        let name = &self.name.as_bytes()[..self.name.floor_char_boundary(MAX_NAME_BYTES)];
-        out.extend_from_slice(&(name.len() as u64).to_le_bytes());
-        out.extend_from_slice(name);
+        out.extend_from_slice(&self.name.more_chars.to_le_bytes());
+        out.extend_from_slice(&(self.name.head.len() as u64).to_le_bytes());
+        out.extend_from_slice(self.name.head.as_bytes());
     }
 
     /// The record at the start of `bytes`, and how long it is there.
     fn decode(bytes: &[u8]) -> Option<(Self, usize)> {
         let (key, rest) = bytes.split_first_chunk::<32>()?;
-        let (numbers, rest) = rest.split_first_chunk::<40>()?;
+        let (numbers, rest) = rest.split_first_chunk::<48>()?;
         let mut numbers = numbers.chunks_exact(8).map(|n| {
             n.iter()
                 .rev()
@@ -178,19 +177,24 @@ impl Record {
         let mut number = || numbers.next().unwrap_or_default();
         let order = number();
         let tags = [number(), number(), number()];
+        let more_chars = number();
         let length = usize::try_from(number()).ok()?;
-        let name = std::str::from_utf8(rest.get(..length)?).ok()?.to_owned();
+        let head = std::str::from_utf8(rest.get(..length)?).ok()?.to_owned();
         let record = Self {
             key: *key,
             order,
             tags,
-            name,
+            name: Shortened { head, more_chars },
         };
-        Some((record, 72 + length))
+        Some((record, NUMBERS_BYTES + length))
     }
 }
 
-const MAX_RECORD_BYTES: usize = 72 + MAX_NAME_BYTES;
+/// A record without its name.
+const NUMBERS_BYTES: usize = 32 + 6 * 8;
+
+/// A character has at most four bytes.
+const MAX_RECORD_BYTES: usize = NUMBERS_BYTES + 4 * MAX_CHARS;
 
 /// Read and written at a time; a merge holds one block of every run.
 const BLOCK_BYTES: usize = 8 << 10;
@@ -206,16 +210,13 @@ mod tests {
             key,
             order: i,
             tags: [i, i * 3, u64::MAX - i],
-            name: "é".repeat((i % 600) as usize),
+            name: Shortened::of(&"é".repeat((i % 600) as usize)),
         }
     }
 
     #[test]
     fn what_went_in_comes_out_in_order_whatever_fits_in_memory() {
         let mut expected: Vec<_> = (0..3000).map(record).collect();
-        for expected in &mut expected {
-            expected.name.truncate(MAX_NAME_BYTES);
-        }
         expected.sort_unstable();
         for limit in [1, 50_000, usize::MAX] {
             let mut spill = Spill::new(limit);

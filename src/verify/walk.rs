@@ -388,9 +388,7 @@ impl Walk {
             Kind::Outcome(Some(call)) => self.calls.outcome(&call)?,
             Kind::Intent(None) | Kind::Outcome(None) => self.notes.calls_without_id += 1,
             Kind::Decision(None) => return Ok(Err(self.malformed(FormatFault::NoApprovalId))),
-            Kind::Decision(Some((approval, approval_id))) => {
-                return self.note_decision(at, &approval, approval_id);
-            }
+            Kind::Decision(Some(approval)) => return self.note_decision(at, approval),
             Kind::Close => {
                 if let Some(session) = &mut self.session {
                     session.closed = true;
@@ -405,13 +403,15 @@ impl Walk {
     fn note_decision(
         &mut self,
         at: Position,
-        approval: &NameRef,
-        approval_id: String,
+        approval: NameRef,
     ) -> io::Result<Result<(), Tampered>> {
-        Ok(if self.approvals.decide(approval, self.lines, at)? {
+        Ok(if self.approvals.decide(&approval, self.lines, at)? {
             Ok(())
         } else {
-            Err(Tampered::DuplicateDecision { at, approval_id })
+            Err(Tampered::DuplicateDecision {
+                at,
+                approval_id: approval.name,
+            })
         })
     }
 
@@ -423,11 +423,11 @@ impl Walk {
             });
         } else {
             // No file has a longer name, so a cut one is as absent.
-            self.follows
-                .extend(follows.into_iter().map(|follows| Follows {
-                    segment: NameRef::of(&follows.segment).name,
-                    ..follows
-                }));
+            self.follows.extend(follows.into_iter().map(|mut follows| {
+                let end = follows.segment.floor_char_boundary(MAX_SEGMENT_BYTES);
+                follows.segment.truncate(end);
+                follows
+            }));
         }
     }
 
@@ -486,3 +486,6 @@ impl Walk {
         self.cap.get_or_insert(reason);
     }
 }
+
+/// How much is kept of the name of a followed Segment.
+const MAX_SEGMENT_BYTES: usize = 1024;

@@ -32,6 +32,9 @@ pub enum CanonError {
     /// The text nests deeper than [`MAX_DEPTH`].
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
+    /// The text has 4 GiB or more.
+    #[error("longer than 4 GiB")]
+    TooLong,
     /// An object has two members of this name, after unescaping.
     #[error("duplicate member `{0}`")]
     Duplicate(String),
@@ -114,6 +117,9 @@ pub(crate) struct Rewritten {
 
 pub(crate) fn rewrite(text: &[u8]) -> Result<Rewritten, CanonError> {
     let text = std::str::from_utf8(text).map_err(|e| CanonError::InvalidUtf8(e.valid_up_to()))?;
+    if u32::try_from(text.len()).is_err() {
+        return Err(CanonError::TooLong);
+    }
     let mut rewriter = Rewriter {
         cursor: Cursor::new(text),
         out: Vec::with_capacity(text.len()),
@@ -158,7 +164,7 @@ struct Rewriter<'a> {
     out: Vec<u8>,
     path: Vec<Step>,
     /// The second of two equal names: its offset in the input, and the name.
-    duplicate: Option<(usize, String)>,
+    duplicate: Option<(u32, String)>,
     offence: Option<ValueSpaceError>,
 }
 
@@ -170,10 +176,25 @@ enum Step {
 
 /// One member of an object under way: ranges of `out`, and where in the input
 /// its name stood.
+///
+/// Offsets of 32 bits, since an object can have millions of members.
 struct Member {
-    name: Range<usize>,
-    end: usize,
-    input: usize,
+    name_start: u32,
+    name_end: u32,
+    end: u32,
+    input: u32,
+}
+
+impl Member {
+    /// The member from its name to the end of its value.
+    fn range(&self) -> Range<usize> {
+        self.name_start as usize..self.end as usize
+    }
+
+    /// Its name without quotes: the closing one would sort wrongly.
+    fn name(&self) -> Range<usize> {
+        self.name_start as usize + 1..self.name_end as usize - 1
+    }
 }
 
 impl Rewriter<'_> {
@@ -272,9 +293,10 @@ impl Rewriter<'_> {
         }
         self.value()?;
         Ok(Member {
-            name,
-            end: self.out.len(),
-            input,
+            name_start: offset(name.start),
+            name_end: offset(name.end),
+            end: offset(self.out.len()),
+            input: offset(input),
         })
     }
 
@@ -282,8 +304,7 @@ impl Rewriter<'_> {
     /// commas, in the order of their names, and notes two of one name.
     fn sort(&mut self, start: usize, mut members: Vec<Member>) {
         let out = &self.out;
-        // Names in `out` have their quotes: the closing one would sort wrongly.
-        let name = |m: &Member| &out[m.name.start + 1..m.name.end - 1];
+        let name = |m: &Member| &out[m.name()];
         if members.is_sorted_by(|a, b| compare_names(name(a), name(b)).is_lt()) {
             return;
         }
@@ -306,7 +327,7 @@ impl Rewriter<'_> {
             if i > 0 {
                 sorted.push(b',');
             }
-            sorted.extend_from_slice(&out[member.name.start..member.end]);
+            sorted.extend_from_slice(&out[member.range()]);
         }
         self.out.truncate(start);
         self.out.extend_from_slice(&sorted);
@@ -355,6 +376,12 @@ impl Rewriter<'_> {
         }
         path
     }
+}
+
+/// An offset in a text that was found to have less than 4 GiB. What is written
+/// is never longer than what was read.
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 /// The value of a run of digits that is at most [`MAX_INTEGER`].

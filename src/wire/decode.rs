@@ -230,7 +230,7 @@ impl From<CanonError> for RowFault {
         match error {
             CanonError::InvalidUtf8(at) => Self::InvalidUtf8(at),
             CanonError::Syntax(error) => Self::Syntax(error),
-            CanonError::TooDeep => Self::TooDeep,
+            CanonError::TooDeep | CanonError::TooLong => Self::TooDeep,
             CanonError::Duplicate(name) => Self::Duplicate(name),
             CanonError::ValueSpace(offence) => Self::ValueSpace(offence),
             // Only a Rust value can fail so, and a row is a text.

@@ -26,11 +26,43 @@ impl fmt::Display for Escaped<'_> {
                 c => f.write_char(c)?,
             }
         }
-        let rest = chars.count();
-        if rest > 0 {
-            write!(f, "… ({rest} more characters)")?;
+        write_rest(f, chars.count() as u64)
+    }
+}
+
+/// A text of which no more is kept than is ever printed. Displays as
+/// [`Escaped`] displays the whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Shortened {
+    pub(crate) head: String,
+    pub(crate) more_chars: u64,
+}
+
+impl Shortened {
+    /// Keeps the first [`MAX_CHARS`] characters.
+    pub fn of(text: &str) -> Self {
+        let end = text
+            .char_indices()
+            .nth(MAX_CHARS)
+            .map_or(text.len(), |(at, _)| at);
+        Self {
+            head: text[..end].to_owned(),
+            more_chars: text[end..].chars().count() as u64,
         }
-        Ok(())
+    }
+}
+
+impl fmt::Display for Shortened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Escaped(&self.head).fmt(f)?;
+        write_rest(f, self.more_chars)
+    }
+}
+
+fn write_rest(f: &mut fmt::Formatter<'_>, more_chars: u64) -> fmt::Result {
+    match more_chars {
+        0 => Ok(()),
+        more => write!(f, "… ({more} more characters)"),
     }
 }
 
@@ -110,5 +142,8 @@ mod tests {
             Escaped(&past).to_string(),
             format!("{at}… (2 more characters)")
         );
+        for text in [&at, &past, &"é\u{1b}".repeat(400)] {
+            assert_eq!(Shortened::of(text).to_string(), Escaped(text).to_string());
+        }
     }
 }
