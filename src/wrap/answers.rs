@@ -114,6 +114,10 @@ struct Loose<'a> {
 }
 
 impl Station for Answers {
+    fn has_room(&self) -> bool {
+        true
+    }
+
     fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
         self.shared.child_spoke();
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;

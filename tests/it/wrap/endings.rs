@@ -59,7 +59,7 @@ fn a_child_that_closes_its_output_before_it_exits_keeps_its_code() {
 
 #[test]
 fn a_child_that_a_signal_ends_gives_128_and_its_number() {
-    for signal in [1, 6, 9, 11, 15] {
+    for signal in [1, 2, 6, 9, 15] {
         let setup = Setup::server(&[]);
         let mut session = setup.start();
         let request = session.call(1, "kill_self", json!({ "signal": signal }));
@@ -70,6 +70,21 @@ fn a_child_that_a_signal_ends_gives_128_and_its_number() {
         let reason = "child exited before responding";
         assert_unanswered(ended.record.outcome(&request), "none", reason);
     }
+}
+
+#[test]
+fn a_child_that_the_kernel_stops_for_a_system_call_is_a_trap() {
+    let setup = Setup::server(&[]);
+    let mut session = setup.start();
+    let request = session.call(1, "kill_self", json!({"signal": 31}));
+    let ended = session.wait();
+    ended.assert_exit(128 + 31);
+    ended.record.assert_verified();
+    let outcome = ended.record.outcome(&request);
+    let message = "child killed by SIGSYS (seccomp)";
+    let trap = json!({"status": "trap", "message": message});
+    assert_eq!(outcome["execution"], trap);
+    assert_eq!(outcome["answer"], json!({"kind": "none"}));
 }
 
 #[test]
@@ -197,6 +212,18 @@ fn a_client_that_closes_its_reading_end_ends_the_session() {
         assert_ne!(ended.status.code(), Some(0));
         ended.record.assert_verified();
     }
+}
+
+#[test]
+fn a_slow_client_gets_all_of_the_last_answer() {
+    let answer = "head -c 12000000 /dev/zero | tr '\\0' x; exit 3";
+    let setup = Setup::command(&["sh", "-c", answer]);
+    let mut session = setup.start_unread();
+    session.read_slowly(std::time::Duration::from_millis(30));
+    let ended = session.wait();
+    ended.assert_exit(3);
+    assert_eq!(ended.frames.concat().len(), 12_000_000);
+    ended.record.assert_verified();
 }
 
 #[test]
