@@ -279,6 +279,10 @@ impl<'a> Session<'a> {
         self.input.take().unwrap()
     }
 
+    pub(super) fn give_input(&mut self, input: ChildStdin) {
+        self.input = Some(input);
+    }
+
     /// Takes the end that wrap writes to, which must be unread so far.
     pub(super) fn take_output(&mut self) -> ChildStdout {
         self.output.take().unwrap()

@@ -3,11 +3,16 @@
 
 mod bound;
 mod endings;
+mod failures;
 mod frames;
 mod harness;
+mod kill;
 mod names;
 mod outcomes;
 mod processes;
 mod record;
 mod retries;
+mod soak;
+mod stderr;
 mod transparency;
+mod usage;
