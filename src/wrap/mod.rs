@@ -12,6 +12,7 @@
 mod answer;
 mod answers;
 mod child;
+mod client;
 mod lane;
 mod pending;
 mod requests;

@@ -2,7 +2,6 @@
 //! it, and in which order.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -17,6 +16,7 @@ use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
 use super::child::{self, Pipes, Wrapped, exit_code};
+use super::client::{Given, Taken};
 use super::lane::{Stop, relay};
 use super::pending::{MAX_OPEN, Pending};
 use super::requests::Requests;
@@ -179,7 +179,7 @@ fn start_lanes(
     thread::Builder::new()
         .name("requests".to_owned())
         .spawn(move || {
-            let mut frames = FrameReader::new(input, requests_limits);
+            let mut frames = FrameReader::new(Given(input), requests_limits);
             let mut station = Requests::new(Arc::clone(&asks));
             let mut stdin = pipes.stdin;
             let stop = relay(&mut frames, &mut stdin, &mut station);
@@ -201,26 +201,6 @@ fn start_lanes(
             answers.notify(Notice::Answers(stop));
         })?;
     Ok(stderr_done)
-}
-
-/// The client's end, of which each piece taken counts against silence: a slow
-/// client gets all of a large answer.
-struct Taken {
-    client: File,
-    shared: Arc<Shared>,
-}
-
-impl io::Write for Taken {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
-        let written = self.client.write(piece);
-        self.shared.child_spoke();
-        written
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl Session {
@@ -443,9 +423,6 @@ const DRAIN: Duration = Duration::from_secs(2);
 
 /// The same after a signal.
 const SIGNAL_DRAIN: Duration = Duration::from_millis(200);
-
-/// Bytes that a client that is alive takes at a time.
-const PIECE_BYTES: usize = 64 << 10;
 
 /// How long the rest of its standard error is waited for.
 const STDERR_WAIT: Duration = Duration::from_secs(2);

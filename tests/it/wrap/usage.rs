@@ -72,10 +72,8 @@ fn help_goes_to_standard_output() {
         let output = Command::new(AEGIS).args([verb, "--help"]).output().unwrap();
         assert_eq!(output.status.code(), Some(0));
         assert_eq!(output.stderr, b"");
-        assert_snapshot!(
-            format!("help_{verb}"),
-            String::from_utf8(output.stdout).unwrap()
-        );
+        let start = format!("Usage: aegis {verb} ");
+        assert!(output.stdout.starts_with(start.as_bytes()));
     }
 }
 
