@@ -1,8 +1,6 @@
 //! `aegis wrap` as a process between a client, which is the test, and the test
 //! double `aegis __demo-server`.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
 mod bound;
 mod endings;
 mod failures;
