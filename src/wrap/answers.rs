@@ -79,16 +79,37 @@ impl Answers {
         frame
             .hash_into(&mut |piece| bytes.extend_from_slice(piece))
             .map_err(Stop::Spool)?;
-        let Ok(read) = serde_json::from_slice::<Loose<'_>>(&bytes) else {
+        let is_batch = bytes.trim_ascii_start().first() == Some(&b'[');
+        let answers = if is_batch {
+            serde_json::from_slice(&bytes)
+        } else {
+            serde_json::from_slice(&bytes).map(|answer| vec![answer])
+        };
+        let Ok(answers): Result<Vec<Loose<'_>>, _> = answers else {
             return Ok(None);
         };
-        let kind = match (read.method, read.result, read.error) {
-            (None, _, Some(_)) => AnswerKind::ProtocolError,
-            (None, Some(_), None) => AnswerKind::Result,
-            _ => return Ok(None),
+        let mut last = None;
+        for answer in answers {
+            last = self.loose_answer(answer, digest)?.or(last);
+        }
+        Ok(last)
+    }
+
+    fn loose_answer(
+        &mut self,
+        read: Loose<'_>,
+        digest: &mut impl FnMut() -> Result<Digest<Response>, Stop>,
+    ) -> Result<Option<Mark>, Stop> {
+        let (Some(id), None) = (read.id, read.method) else {
+            return Ok(None);
+        };
+        let kind = match (read.result, read.error) {
+            (_, Some(_)) => AnswerKind::ProtocolError,
+            (Some(_), None) => AnswerKind::Result,
+            (None, None) => return Ok(None),
         };
         self.scanner.feed(b"{\"id\":");
-        self.scanner.feed(read.id.get().as_bytes());
+        self.scanner.feed(id.get().as_bytes());
         self.scanner.feed(b"}");
         match self.scanner.finish() {
             Scan::Message(message) if is_usable(&message.id) => {
@@ -107,13 +128,17 @@ impl Answers {
 #[derive(Deserialize)]
 struct Loose<'a> {
     #[serde(borrow)]
-    id: &'a RawValue,
+    id: Option<&'a RawValue>,
     method: Option<IgnoredAny>,
     result: Option<IgnoredAny>,
     error: Option<IgnoredAny>,
 }
 
 impl Station for Answers {
+    fn has_room(&self) -> bool {
+        true
+    }
+
     fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
         self.shared.child_spoke();
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;

@@ -81,14 +81,23 @@ impl Wrapped {
         }
     }
 
-    /// Ends the group and every orphan that was adopted, and reaps them.
+    /// Ends all that the process leaves behind, once it has exited: its group,
+    /// and every orphan that was adopted. Its own id stays taken.
+    pub(super) fn end_rest(&self) {
+        self.signal_group(signal_hook::consts::SIGKILL);
+        end_orphans(Some(self.pid));
+    }
+
+    /// Ends the process, its group and every orphan, and reaps them.
     ///
     /// # Errors
     /// When the process cannot be waited for.
     pub(super) fn end(mut self) -> io::Result<ExitStatus> {
-        let _ = rustix::process::kill_process_group(self.pid, Signal::KILL);
+        self.signal_group(signal_hook::consts::SIGKILL);
+        // It may have moved to another group.
+        self.child.kill()?;
         let status = self.child.wait()?;
-        end_orphans();
+        end_orphans(None);
         Ok(status)
     }
 }
@@ -126,19 +135,22 @@ fn adopt_orphans() {
     }
 }
 
-/// Kills and reaps adopted orphans until there are none, or it takes too long.
-fn end_orphans() {
+/// Kills and reaps all children but `spared` until there are none, or it takes
+/// too long. Orphans of orphans come only when those have died.
+fn end_orphans(spared: Option<Pid>) {
     let deadline = Instant::now() + ORPHANS_WAIT;
     loop {
-        for pid in children() {
+        let mut orphans = children();
+        orphans.retain(|pid| Some(*pid) != spared);
+        if orphans.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        for pid in orphans {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
+            let exited = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+            let _ = rustix::process::waitid(WaitId::Pid(pid), exited);
         }
-        match rustix::process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
-            Ok(Some(_)) => {}
-            // Some are left, and still dying.
-            Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(2)),
-            _ => return,
-        }
+        thread::sleep(ORPHANS_PAUSE);
     }
 }
 
@@ -160,3 +172,6 @@ fn children() -> Vec<Pid> {
 
 /// How long killed orphans are waited for.
 const ORPHANS_WAIT: Duration = Duration::from_secs(1);
+
+/// How long they are left to die before they are looked for again.
+const ORPHANS_PAUSE: Duration = Duration::from_millis(1);

@@ -13,6 +13,9 @@ use crate::rpc::frame::{Frame, FrameError, FrameReader};
 
 /// What becomes of the frames of one direction.
 pub(super) trait Station {
+    /// Whether a frame can be recorded without a wait for others to go on.
+    fn has_room(&self) -> bool;
+
     /// Records a frame; what it wrote is to be settled before the frame goes
     /// on.
     fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop>;
@@ -71,8 +74,8 @@ pub(super) fn relay(
             Ok(Some(frame)) => lane.take(frame, frames.has_frame()),
             Ok(None) => Err(Stop::Eof),
             // A peer whose end broke has ended.
-            Err(FrameError::Read(_)) => Err(Stop::Eof),
-            Err(error) => Err(Stop::Frame(error)),
+            Err(FrameError::Read(_)) => lane.hand_on().and(Err(Stop::Eof)),
+            Err(error) => lane.hand_on().and(Err(Stop::Frame(error))),
         };
         if let Err(stop) = next {
             return stop;
@@ -91,7 +94,14 @@ struct Lane<'a, W, S> {
 
 impl<W: Write, S: Station> Lane<'_, W, S> {
     fn take(&mut self, frame: Frame, more: bool) -> Result<(), Stop> {
-        self.mark = self.station.record(&frame)?.or(self.mark);
+        if !self.station.has_room() {
+            // It may be those that wait here which have to make it.
+            self.hand_on()?;
+        }
+        match self.station.record(&frame) {
+            Ok(mark) => self.mark = mark.or(self.mark),
+            Err(stop) => return self.hand_on().and(Err(stop)),
+        }
         self.batch_bytes += frame.len();
         self.batch.push(frame);
         if more && self.batch.len() < MAX_BATCH_FRAMES && self.batch_bytes < MAX_BATCH_BYTES {

@@ -12,6 +12,7 @@
 mod answer;
 mod answers;
 mod child;
+mod client;
 mod lane;
 mod pending;
 mod requests;
@@ -97,7 +98,8 @@ struct Shared {
     /// Set when the end of the session begins: what is open then is concluded,
     /// so nothing may go on any more.
     over: AtomicBool,
-    /// When the child last said something, in milliseconds since `begun`.
+    /// When the child last said something, or the client took some of it, in
+    /// milliseconds since `begun`.
     spoke_ms: AtomicU64,
 }
 
@@ -147,11 +149,15 @@ enum Notice {
     Broken(String),
 }
 
-/// What went wrong, when a lane stopped for a reason that is not an end.
-fn failure(stop: &Stop) -> Option<String> {
+/// What went wrong, when the lane from `peer` stopped for a reason that is not
+/// an end.
+fn failure(stop: &Stop, peer: &str) -> Option<String> {
     match stop {
         Stop::Eof | Stop::Ended => None,
-        Stop::Frame(error @ FrameError::TooLarge { .. }) => Some(error.to_string()),
+        Stop::Frame(FrameError::TooLarge { limit }) => Some(format!(
+            "the {peer} sent a frame longer than {limit} bytes; raise --max-frame if it is to be \
+             trusted with more"
+        )),
         Stop::Frame(error) => Some(format!("wrap relay I/O failed: {error}")),
         Stop::Spool(error) => Some(format!("wrap relay I/O failed: spool file: {error}")),
         Stop::Chain(error) => Some(format!("wrap audit failed: {error}")),

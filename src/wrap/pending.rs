@@ -14,7 +14,8 @@ use crate::chain::ending::{Answered, Ending, Unanswered};
 use crate::chain::writer::ChainError;
 use crate::rpc::message::{RpcId, Sum};
 
-/// How many Calls may be open before reading from the client pauses.
+/// How many Calls may be open before reading from the client pauses. The Calls
+/// of one batch are taken together, so there may be a batch less one more.
 pub(super) const MAX_OPEN: usize = 4096;
 
 /// All open Calls of a session.
@@ -62,17 +63,17 @@ impl Pending {
         }
     }
 
-    /// Begins a Call, once there is room. `begin` writes its intent, given the
-    /// Call that it resumes. `None` when the session has ended.
+    /// Whether fewer Calls are open than may be.
+    pub(super) fn has_room(&self) -> bool {
+        self.lock().open.len() < self.max_open
+    }
+
+    /// Waits until there is room, or the session has ended. Calls of one frame
+    /// wait together: those of a batch could wait for each other for ever.
     ///
     /// # Errors
-    /// Those of `begin`.
-    pub(super) fn begin(
-        &self,
-        id: RpcId,
-        asked: Asked,
-        begin: impl FnOnce(Option<String>) -> Result<Call, ChainError>,
-    ) -> Result<Option<Begun>, ChainError> {
+    /// When the outcome of a Call that had to go was not written.
+    pub(super) fn wait_for_room(&self) -> Result<(), ChainError> {
         let mut state = self.lock();
         while !state.ended && state.open.len() >= self.max_open {
             // A cancelled Call may never be answered; it is the one to go.
@@ -88,6 +89,21 @@ impl Pending {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Begins a Call. `begin` writes its intent, given the Call that it
+    /// resumes. `None` when the session has ended.
+    ///
+    /// # Errors
+    /// Those of `begin`.
+    pub(super) fn begin(
+        &self,
+        id: RpcId,
+        asked: Asked,
+        begin: impl FnOnce(Option<String>) -> Result<Call, ChainError>,
+    ) -> Result<Option<Begun>, ChainError> {
+        let mut state = self.lock();
         if state.ended {
             return Ok(None);
         }

@@ -48,7 +48,8 @@ impl Requests {
             Member::Text(name) => Tool::of(name.head(), name.cut().map(|cut| (cut.bytes, cut.sum))),
             Member::Absent | Member::NotAString => Tool::of(UNKNOWN, None),
         };
-        let begun = self.begin(message.id.clone(), Asked::of(message), tool, digest()?)?;
+        let (id, asked) = (message.id.clone(), Asked::of(message));
+        let begun = self.begin(id, asked, tool, digest()?, || {})?;
         if !is_usable(&message.id) {
             self.unmatched.push((begun.ticket, Unanswered::NoId));
         }
@@ -56,19 +57,24 @@ impl Requests {
     }
 
     fn unreadable(&mut self, digest: Digest<Request>) -> Result<Option<Mark>, Stop> {
-        self.shared.unreadable.fetch_add(1, Ordering::Relaxed);
+        self.shared.pending.wait_for_room()?;
         let tool = Tool::of(UNREADABLE, None);
-        let begun = self.begin(RpcId::Absent, Asked::default(), tool, digest)?;
+        let begun = self.begin(RpcId::Absent, Asked::default(), tool, digest, || {
+            self.shared.unreadable.fetch_add(1, Ordering::Relaxed);
+        })?;
         self.unmatched.push((begun.ticket, Unanswered::Unreadable));
         Ok(Some(begun.mark))
     }
 
+    /// Begins a Call. `count` is called with it, so that the end of the session
+    /// finds both or neither.
     fn begin(
         &self,
         id: RpcId,
         asked: Asked,
         tool: Tool,
         digest: Digest<Request>,
+        count: impl FnOnce(),
     ) -> Result<Begun, Stop> {
         let writer = &self.shared.writer;
         let begun = self.shared.pending.begin(id, asked, |resumes| {
@@ -78,6 +84,7 @@ impl Requests {
                 ..Standing::passed_through(call.id(), call.tool_id())
             };
             call.stand(standing)?;
+            count();
             Ok(call)
         })?;
         begun.ok_or(Stop::Ended)
@@ -85,6 +92,10 @@ impl Requests {
 }
 
 impl Station for Requests {
+    fn has_room(&self) -> bool {
+        self.shared.pending.has_room()
+    }
+
     fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
         let mut known = None;
@@ -98,8 +109,16 @@ impl Station for Requests {
         };
         match scan {
             Scan::Blank => Ok(None),
-            Scan::Message(message) => self.message(&message, &mut digest),
+            Scan::Message(message) => {
+                if message.is_tools_call() {
+                    self.shared.pending.wait_for_room()?;
+                }
+                self.message(&message, &mut digest)
+            }
             Scan::Batch(messages) => {
+                if messages.iter().any(Message::is_tools_call) {
+                    self.shared.pending.wait_for_room()?;
+                }
                 let mut last = None;
                 for message in &messages {
                     last = self.message(message, &mut digest)?.or(last);

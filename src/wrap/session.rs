@@ -3,17 +3,20 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGSYS, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
 use super::child::{self, Pipes, Wrapped, exit_code};
+use super::client::{Given, Taken};
 use super::lane::{Stop, relay};
 use super::pending::{MAX_OPEN, Pending};
 use super::requests::Requests;
@@ -35,12 +38,14 @@ use crate::wire::line::OpenFacts;
 /// could not be started.
 pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let key = keyfile::load(&wrap.signing_key)?;
+    let (sender, notices) = mpsc::channel();
+    // Before there is a record, lest a signal leave it without a `close`.
+    listen_to_signals(sender.clone())?;
     let limits = frame_limits(&wrap);
     let writer = wrap
         .audit
         .open(key, facts(&wrap.command)?, wrap.durability)?;
-    let started = start(&wrap.command, client, limits, &writer);
-    match started {
+    match start(&wrap.command, client, limits, &writer, (sender, notices)) {
         Ok(session) => Ok(session.wait()),
         Err(error) => {
             writer.close(Totals::default())?;
@@ -93,6 +98,8 @@ struct Session {
 struct State {
     /// The client closed its end, or reads no more.
     client_left: bool,
+    /// The child left while the client was there and no signal was sent.
+    child_left_first: bool,
     /// The child's output ended.
     child_done: bool,
     child_exited: bool,
@@ -108,10 +115,8 @@ fn start(
     client: Client,
     limits: FrameLimits,
     writer: &Writer,
+    (sender, notices): (Sender<Notice>, Receiver<Notice>),
 ) -> Result<Session, WrapError> {
-    let (sender, notices) = mpsc::channel();
-    // Before the child is there, lest a signal end aegis and leave it behind.
-    listen_to_signals(sender.clone())?;
     let (wrapped, pipes) =
         child::spawn(command, client.stderr_is_terminal).map_err(WrapError::Spawn)?;
     let shared = Arc::new(Shared {
@@ -174,17 +179,24 @@ fn start_lanes(
     thread::Builder::new()
         .name("requests".to_owned())
         .spawn(move || {
-            let mut frames = FrameReader::new(input, requests_limits);
+            let mut frames = FrameReader::new(Given(input), requests_limits);
             let mut station = Requests::new(Arc::clone(&asks));
-            // The child's input closes before anybody hears of the end.
-            let stop = relay(&mut frames, pipes.stdin, &mut station);
+            let mut stdin = pipes.stdin;
+            let stop = relay(&mut frames, &mut stdin, &mut station);
             asks.notify(Notice::Requests(stop));
+            // Only now: a child that leaves at the end of its input must not be
+            // heard of before the client that left first.
+            drop(stdin);
         })?;
     thread::Builder::new()
         .name("answers".to_owned())
         .spawn(move || {
             let mut frames = FrameReader::new(pipes.stdout, limits);
             let mut station = Answers::new(Arc::clone(&answers));
+            let output = Taken {
+                client: output,
+                shared: Arc::clone(&answers),
+            };
             let stop = relay(&mut frames, output, &mut station);
             answers.notify(Notice::Answers(stop));
         })?;
@@ -205,17 +217,8 @@ impl Session {
 
     /// Whether nothing is left to wait for.
     fn is_over(&self) -> bool {
-        let State {
-            child_done,
-            child_exited,
-            client_left,
-            ..
-        } = self.state;
-        self.state.broken
-            || self.state.failure.is_some()
-            // With its output the session ends; its exit is waited for when it
-            // was asked to leave.
-            || child_done && (child_exited || !client_left && self.state.signal.is_none())
+        let state = &self.state;
+        state.broken || state.failure.is_some() || state.child_done && state.child_exited
     }
 
     /// The next notice, or `None` when the child has had its time.
@@ -238,30 +241,41 @@ impl Session {
 
     /// When the child will have had its time.
     fn deadline(&self) -> Option<Instant> {
-        if self.state.deadline.is_some() {
-            return self.state.deadline;
-        }
-        let left = self.state.client_left || self.state.child_exited;
-        left.then(|| self.shared.spoke_at() + GRACE)
+        let State {
+            client_left,
+            child_exited,
+            deadline,
+            ..
+        } = self.state;
+        // What a child that is gone wrote goes on as long as the client takes it.
+        let silence = if child_exited { DRAIN } else { GRACE };
+        let silent = (client_left || child_exited).then(|| self.shared.spoke_at() + silence);
+        [deadline, silent].into_iter().flatten().min()
     }
 
     fn take(&mut self, notice: Notice) {
         match notice {
             Notice::Requests(stop) => {
-                self.stopped(&stop);
-                self.leave();
+                self.stopped(&stop, "client");
+                self.client_leaves();
             }
             Notice::Answers(stop) => {
-                self.stopped(&stop);
+                self.stopped(&stop, "server");
+                self.child_leaves();
                 self.state.child_done = true;
-                self.wait_at_most(GRACE);
+                self.wait_at_most(if self.state.client_left { GRACE } else { DRAIN });
             }
             Notice::ChildInputGone => {}
-            Notice::ClientGone => self.leave(),
+            Notice::ClientGone => {
+                self.client_leaves();
+                // However much it says: nobody hears it.
+                self.wait_at_most(GRACE);
+            }
             Notice::ChildExited => {
+                self.child_leaves();
                 self.state.child_exited = true;
                 // What it started may hold its output open for ever.
-                self.wrapped.signal_group(signal_hook::consts::SIGKILL);
+                self.wrapped.end_rest();
                 self.shared.child_spoke();
             }
             Notice::Signal(signal) => {
@@ -276,13 +290,22 @@ impl Session {
         }
     }
 
-    fn stopped(&mut self, stop: &Stop) {
+    fn stopped(&mut self, stop: &Stop, peer: &str) {
         self.state.broken |= matches!(stop, Stop::Chain(ChainError::Broken(_)));
-        self.state.failure = self.state.failure.take().or(failure(stop));
+        self.state.failure = self.state.failure.take().or(failure(stop, peer));
+    }
+
+    fn child_leaves(&mut self) {
+        let State {
+            client_left,
+            signal,
+            ..
+        } = self.state;
+        self.state.child_left_first |= !client_left && signal.is_none();
     }
 
     /// The client leaves: the silence of the child counts from here.
-    fn leave(&mut self) {
+    fn client_leaves(&mut self) {
         if !self.state.client_left {
             self.state.client_left = true;
             self.shared.child_spoke();
@@ -299,61 +322,79 @@ impl Session {
             shared,
             wrapped,
             stderr_done,
-            state,
+            mut state,
             notices,
         } = self;
+        let status = wrapped.end();
         if state.broken {
             // Nothing more may be relayed that is not recorded.
-            let _ = wrapped.end();
             return Ended {
                 exit: 1,
                 notice: state.failure,
             };
         }
-        let status = wrapped.end();
-        // Its output ends with the group: what it said last is still recorded.
-        let drained = Instant::now() + DRAIN;
-        let mut child_done = state.child_done;
-        while !child_done && Instant::now() < drained {
-            match notices.recv_timeout(drained - Instant::now()) {
-                Ok(Notice::Answers(_)) => child_done = true,
-                Ok(_) => {}
-                Err(_) => break,
-            }
+        if !state.child_done {
+            // Its output ends with the group: what it said last is recorded.
+            drain(
+                &notices,
+                if state.signal.is_some() {
+                    SIGNAL_DRAIN
+                } else {
+                    DRAIN
+                },
+            );
         }
-        let why = if state.client_left && !state.child_done {
-            Unanswered::ClientClosed
-        } else {
-            Unanswered::ChildExited
-        };
+        let why = unanswered(&state, status.as_ref().ok());
         let closed = close(&shared, why);
+        if let Err(error) = &closed {
+            state.failure = Some(format!("wrap audit failed: {error}"));
+        }
         // Nobody sends when standard error is not copied.
         let _ = stderr_done.recv_timeout(STDERR_WAIT);
-        let early = state.child_done && !state.client_left && state.signal.is_none();
-        let exit = match (&closed, &state.failure, state.signal, &status) {
-            (Err(_), ..) | (_, Some(_), ..) | (.., Err(_)) => 1,
-            (.., Some(signal), _) => u8::try_from(128 + signal).unwrap_or(1),
-            (.., Ok(status)) => match exit_code(*status) {
-                0 if early => 1,
+        let exit = match (&state.failure, state.signal, status) {
+            (Some(_), ..) | (.., Err(_)) => 1,
+            (None, Some(signal), _) => u8::try_from(128 + signal).unwrap_or(1),
+            (None, None, Ok(status)) => match exit_code(status) {
+                0 if state.child_left_first => 1,
                 code => code,
             },
         };
-        let notice = match (closed, state.failure) {
-            (Err(error), _) => Some(format!("wrap audit failed: {error}")),
-            (Ok(()), Some(failure)) => Some(failure),
-            (Ok(()), None) if early => {
-                Some("child process exited before the client closed stdin".to_owned())
-            }
-            (Ok(()), None) => None,
-        };
-        Ended { exit, notice }
+        let early = state
+            .child_left_first
+            .then(|| "child process exited before the client closed stdin".to_owned());
+        Ended {
+            exit,
+            notice: state.failure.or(early),
+        }
     }
 }
 
+/// Waits until the lane from the child has ended, but no longer than `most`.
+fn drain(notices: &Receiver<Notice>, most: Duration) {
+    let end = Instant::now() + most;
+    while let Ok(notice) = notices.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        if let Notice::Answers(_) = notice {
+            return;
+        }
+    }
+}
+
+/// What the Calls that are open at the end are said to be.
+fn unanswered(state: &State, status: Option<&ExitStatus>) -> Ending {
+    if status.and_then(ExitStatus::signal) == Some(SIGSYS) {
+        return Ending::Killed;
+    }
+    Ending::Unanswered(if state.client_left && !state.child_done {
+        Unanswered::ClientClosed
+    } else {
+        Unanswered::ChildExited
+    })
+}
+
 /// Concludes every open Call and closes the record.
-fn close(shared: &Shared, why: Unanswered) -> Result<(), ChainError> {
+fn close(shared: &Shared, unanswered: Ending) -> Result<(), ChainError> {
     shared.over.store(true, Ordering::SeqCst);
-    shared.pending.end(|| Ending::Unanswered(why))?;
+    shared.pending.end(|| unanswered.clone())?;
     shared.writer.close(Totals {
         unreadable_frames: Some(shared.unreadable.load(Ordering::Relaxed)),
         reloads: None,
@@ -379,6 +420,9 @@ const SIGNAL_GRACE: Duration = Duration::from_secs(1);
 
 /// How long the rest of the output of a child that is gone is waited for.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// The same after a signal.
+const SIGNAL_DRAIN: Duration = Duration::from_millis(200);
 
 /// How long the rest of its standard error is waited for.
 const STDERR_WAIT: Duration = Duration::from_secs(2);

@@ -59,7 +59,7 @@ fn a_child_that_closes_its_output_before_it_exits_keeps_its_code() {
 
 #[test]
 fn a_child_that_a_signal_ends_gives_128_and_its_number() {
-    for signal in [1, 6, 9, 11, 15] {
+    for signal in [1, 2, 6, 9, 15] {
         let setup = Setup::server(&[]);
         let mut session = setup.start();
         let request = session.call(1, "kill_self", json!({ "signal": signal }));
@@ -70,6 +70,21 @@ fn a_child_that_a_signal_ends_gives_128_and_its_number() {
         let reason = "child exited before responding";
         assert_unanswered(ended.record.outcome(&request), "none", reason);
     }
+}
+
+#[test]
+fn a_child_that_the_kernel_stops_for_a_system_call_is_a_trap() {
+    let setup = Setup::server(&[]);
+    let mut session = setup.start();
+    let request = session.call(1, "kill_self", json!({"signal": 31}));
+    let ended = session.wait();
+    ended.assert_exit(128 + 31);
+    ended.record.assert_verified();
+    let outcome = ended.record.outcome(&request);
+    let message = "child killed by SIGSYS (seccomp)";
+    let trap = json!({"status": "trap", "message": message});
+    assert_eq!(outcome["execution"], trap);
+    assert_eq!(outcome["answer"], json!({"kind": "none"}));
 }
 
 #[test]
@@ -185,18 +200,35 @@ fn a_child_that_stays_silent_is_killed_after_the_grace() {
 
 #[test]
 fn a_client_that_closes_its_reading_end_ends_the_session() {
-    for flags in [&["--flood"][..], &["--flood", "--ignore-eof"]] {
-        let setup = Setup::server(flags);
-        let mut session = setup.start_unread();
-        session.close_output();
-        // Whether its writing end stays open or not.
-        if flags.len() > 1 {
-            session.close_input();
-        }
-        let ended = session.wait();
-        assert_ne!(ended.status.code(), Some(0));
-        ended.record.assert_verified();
-    }
+    // However much the child says, and though the writing end stays open.
+    let setup = Setup::server(&["--flood"]);
+    let mut session = setup.start_unread();
+    session.close_output();
+    let ended = session.wait();
+    ended.assert_exit(128 + 9);
+    ended.record.assert_verified();
+}
+
+#[test]
+fn a_client_that_is_gone_ends_the_session() {
+    let setup = Setup::server(&["--flood", "--ignore-eof"]);
+    let mut session = setup.start_unread();
+    session.close_output();
+    let ended = session.finish();
+    ended.assert_exit(128 + 9);
+    ended.record.assert_verified();
+}
+
+#[test]
+fn a_slow_client_gets_all_of_the_last_answer() {
+    let answer = "head -c 12000000 /dev/zero | tr '\\0' x; exit 3";
+    let setup = Setup::command(&["sh", "-c", answer]);
+    let mut session = setup.start_unread();
+    session.read_slowly(std::time::Duration::from_millis(30));
+    let ended = session.wait();
+    ended.assert_exit(3);
+    assert_eq!(ended.frames.concat().len(), 12_000_000);
+    ended.record.assert_verified();
 }
 
 #[test]

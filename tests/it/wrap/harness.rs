@@ -184,9 +184,14 @@ impl<'a> Session<'a> {
 
     /// Begins to read the output.
     pub(super) fn read(&mut self) {
+        self.read_slowly(Duration::ZERO);
+    }
+
+    /// Begins to read the output, with a pause after each 64 KiB at most.
+    pub(super) fn read_slowly(&mut self, pause: Duration) {
         let output = self.output.take().unwrap();
         let (sender, frames) = mpsc::channel();
-        thread::spawn(move || cut(output, |frame| drop(sender.send(frame))));
+        thread::spawn(move || cut(output, pause, |frame| drop(sender.send(frame))));
         self.frames = Some(frames);
     }
 
@@ -269,6 +274,20 @@ impl<'a> Session<'a> {
         self.input = None;
     }
 
+    /// Takes the end that wrap reads from, to be written by another thread.
+    pub(super) fn take_input(&mut self) -> ChildStdin {
+        self.input.take().unwrap()
+    }
+
+    pub(super) fn give_input(&mut self, input: ChildStdin) {
+        self.input = Some(input);
+    }
+
+    /// Takes the end that wrap writes to, which must be unread so far.
+    pub(super) fn take_output(&mut self) -> ChildStdout {
+        self.output.take().unwrap()
+    }
+
     /// Closes the end that wrap writes to, which must be unread so far.
     pub(super) fn close_output(&mut self) {
         drop(self.output.take().unwrap());
@@ -297,6 +316,15 @@ impl<'a> Session<'a> {
     pub(super) fn finish(mut self) -> Ended {
         self.close_input();
         self.wait()
+    }
+
+    /// Ends it by SIGTERM, for one that would wait for calls that stay open.
+    #[track_caller]
+    pub(super) fn finish_by_signal(self) -> Ended {
+        self.signal(Signal::TERM);
+        let ended = self.wait();
+        ended.assert_exit(128 + 15);
+        ended
     }
 
     /// Waits for the end, with the input left open.
@@ -340,7 +368,7 @@ impl Ended {
 }
 
 /// Hands over the frames of `output`, line ends included, until it ends.
-fn cut(mut output: impl Read, mut each: impl FnMut(Vec<u8>)) {
+fn cut(mut output: impl Read, pause: Duration, mut each: impl FnMut(Vec<u8>)) {
     let mut buffer = vec![0; 64 << 10];
     let mut frame = Vec::new();
     while let Ok(read @ 1..) = output.read(&mut buffer) {
@@ -350,6 +378,7 @@ fn cut(mut output: impl Read, mut each: impl FnMut(Vec<u8>)) {
                 each(std::mem::take(&mut frame));
             }
         }
+        thread::sleep(pause);
     }
     if !frame.is_empty() {
         each(frame);

@@ -1,11 +1,18 @@
 //! `aegis wrap` as a process between a client, which is the test, and the test
 //! double `aegis __demo-server`.
 
+mod bound;
 mod endings;
+mod failures;
 mod frames;
 mod harness;
+mod kill;
 mod names;
 mod outcomes;
+mod processes;
 mod record;
 mod retries;
+mod soak;
+mod stderr;
 mod transparency;
+mod usage;

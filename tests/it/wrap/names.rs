@@ -62,7 +62,7 @@ fn frames_that_cannot_be_read_have_an_intent_and_an_outcome() {
         call.replace("echo", "\u{1}").into_bytes(),
         [&b"{\"method\":\"\xc0\xaftools/call\"}"[..], b""].concat(),
         b"\"tools/call\"".to_vec(),
-        call[..call.len() - 1].as_bytes().to_vec(),
+        call.as_bytes()[..call.len() - 1].to_vec(),
     ];
     let setup = Setup::server(&[]);
     let mut session = setup.start();

@@ -342,6 +342,15 @@ fn an_answer_that_cannot_be_read_strictly_still_is_one() {
 }
 
 #[test]
+fn a_batch_of_answers_that_cannot_be_read_strictly_still_is_one() {
+    let notice = r#"{"method":"a"}"#;
+    let answer = format!(r#"[{notice},{{"id":1,"result":{{"x":1,"x":2}}}}]"#);
+    let outcome = scripted(&answer);
+    let expected = json!({"kind": "result", "unreadable": true});
+    assert_answered(&outcome, answer.as_bytes(), expected);
+}
+
+#[test]
 fn the_open_line_says_who_what_and_how() {
     for (flag, durability) in [
         (None, "intent"),

@@ -1,9 +1,15 @@
 //! What comes out of wrap is, byte for byte, what would have come out without
 //! it, in both directions.
 
+use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
 use serde_json::{Value, json};
 
-use super::harness::{Setup, call, sha256};
+use super::harness::{Setup, call, sha256, until};
 
 /// Asserts that the server behind wrap answers `input` as it does alone.
 #[track_caller]
@@ -184,4 +190,56 @@ fn one_byte_at_a_time_passes_unchanged() {
     assert_eq!(ended.frames.concat(), direct);
     ended.assert_exit(0);
     ended.record.assert_verified();
+}
+
+#[test]
+fn any_bytes_reach_the_server_and_come_back() {
+    // The server is an echo, so what comes back has passed in both directions.
+    let mut state = 1u64;
+    let mut input: Vec<u8> = (0..50_000)
+        .map(|_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
+            // Line ends are frequent, so that there are frames of every kind.
+            match state >> 56 {
+                byte if byte % 37 == 0 => b'\n',
+                byte => byte as u8,
+            }
+        })
+        .collect();
+    input.extend_from_slice(b"\n\n\r\n[]\n{}\n  {}  \r\nlast");
+    let setup = Setup::command(&["cat"]).with(&["--durability", "process"]);
+    let output = setup.pipe(&input);
+    assert!(output.stdout == input);
+    assert_eq!(output.status.code(), Some(0));
+    let record = setup.record();
+    record.assert_verified();
+    assert_eq!(record.close()["unreadable_frames"], record.close()["calls"]);
+}
+
+#[test]
+fn a_socket_that_does_not_block_is_waited_for() {
+    let setup = Setup::server(&[]);
+    let argv = setup.argv();
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let mut child = Command::new(&argv[0])
+        .args(&argv[1..])
+        .stdin(OwnedFd::from(theirs.try_clone().unwrap()))
+        .stdout(OwnedFd::from(theirs))
+        .spawn()
+        .unwrap();
+    // Before anything is sent there is nothing to read, and of the answer only
+    // a part fits in until it is read.
+    until("the open line", || {
+        std::fs::metadata(setup.audit()).is_ok_and(|file| file.len() > 0)
+    });
+    let frame = format!("{}\n", call(1, "big", json!({"bytes": 4 << 20})));
+    ours.write_all(frame.as_bytes()).unwrap();
+    until("the outcome", || setup.record().outcomes().count() == 1);
+    ours.shutdown(Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    ours.read_to_end(&mut answer).unwrap();
+    assert!(answer.len() > 4 << 20);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    setup.record().assert_verified();
 }
