@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
+use rustix::io::Errno;
+
 /// Makes `directory` and its parents as far as they are missing, mode 0700,
 /// and makes each one durable in its parent.
 pub(super) fn make(directory: &Path) -> io::Result<()> {
@@ -25,6 +27,21 @@ pub(super) fn make(directory: &Path) -> io::Result<()> {
 /// Makes the names in `directory` durable.
 pub(super) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
+}
+
+/// Makes every directory on the way to `directory` durable in its parent, as
+/// far as this user can: what cannot be opened was not made by us.
+pub(super) fn sync_ancestors(directory: &Path) -> io::Result<()> {
+    for ancestor in directory.canonicalize()?.ancestors().skip(1) {
+        match sync(ancestor) {
+            Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
+                return Err(error);
+            }
+            // Some file systems, which are read only, refuse it as well.
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// The directory that `path` is a name in.
