@@ -11,17 +11,26 @@ use rustix::io::Errno;
 /// and makes each one durable in its parent.
 pub(super) fn make(directory: &Path) -> io::Result<()> {
     let parent = parent_of(directory);
-    match DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && parent != directory => {
-            make(parent)?;
-            make(directory)
-        }
+    let mut made = make_one(directory);
+    if let Err(error) = &made
+        && error.kind() == io::ErrorKind::NotFound
+        && parent != directory
+    {
+        make(parent)?;
+        // Where nothing can be made it is still not found.
+        made = make_one(directory);
+    }
+    match made {
         Err(_) if directory.is_dir() => Ok(()),
         made => {
             made?;
             sync(parent)
         }
     }
+}
+
+fn make_one(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(directory)
 }
 
 /// Makes the names in `directory` durable.
