@@ -31,6 +31,7 @@ use self::dir::{AuditDir, Locked, TEMPORARY_PREFIX};
 use self::index::Index;
 use super::directory;
 use super::file::FileSink;
+use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Follows;
 use crate::wire::hex::Hex;
 use crate::wire::time::Timestamp;
@@ -159,7 +160,7 @@ impl Drop for Hidden {
 #[derive(Debug, Error)]
 pub(crate) enum SegmentError {
     /// The system refused something.
-    #[error("audit directory {}: {error}", path.display())]
+    #[error("audit directory {}: {error}", EscapedPath(path))]
     Io {
         /// Which directory.
         path: PathBuf,
@@ -169,13 +170,14 @@ pub(crate) enum SegmentError {
     /// Something else has that name.
     #[error(
         "audit directory {} is not a directory\n\
-         name another one, or leave off the `/` to record to a file", .0.display()
+         name another one, or leave off the `/` to record to a file", EscapedPath(.0)
     )]
     NotADirectory(PathBuf),
     /// Others could remove Segments, or put theirs in.
     #[error(
         "audit directory {} can be changed by other users (mode {mode:04o})\n\
-         take that from them (`chmod go-w`), or name another one", path.display()
+         take that from them (`chmod go-w`), or name another one",
+        EscapedPath(path)
     )]
     Shared {
         /// Which directory.
@@ -184,22 +186,36 @@ pub(crate) enum SegmentError {
         mode: u32,
     },
     /// Its owner could do that.
-    #[error("audit directory {} belongs to user {uid}\nname one of your own", path.display())]
+    #[error(
+        "audit directory {} belongs to user {uid}\nname one of your own",
+        EscapedPath(path)
+    )]
     Owner {
         /// Which directory.
         path: PathBuf,
         /// Whose it is.
         uid: u32,
     },
+    /// It has no lock that could be taken.
+    #[error(
+        "audit directory {} cannot be locked: {error}\nname one on a local file system",
+        EscapedPath(path)
+    )]
+    NoLock {
+        /// Which directory.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// Another process kept the directory's lock.
     #[error(
         "audit directory {} stayed locked by another process for {} s\n\
          end the one that hangs (`lslocks` names it), or name another directory",
-        .0.display(), dir::LOCK_WAIT.as_secs()
+        EscapedPath(.0), dir::LOCK_WAIT.as_secs()
     )]
     Busy(PathBuf),
     /// Somebody else made a file of the new Segment's name.
-    #[error("audit segment {} is there already\ntry again", .0.display())]
+    #[error("audit segment {} is there already\ntry again", EscapedPath(.0))]
     NameTaken(PathBuf),
     /// The system gave no random bytes.
     #[error("no random bytes from the system: {0}")]

@@ -430,6 +430,69 @@ fn foreign_files_stop_no_start_and_taint_no_record() {
 }
 
 #[test]
+fn no_record_whatever_its_state_becomes_tampered_by_being_followed() {
+    let room = Room::new();
+    room.end_one();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let records = records(&fixtures);
+    assert!(records.len() > 100, "{}", records.len());
+    for (i, record) in records.iter().enumerate() {
+        let name = record.file_name().unwrap().to_str().unwrap();
+        let mut bytes = fs::read(record).unwrap();
+        if bytes.starts_with(b"verdict:") {
+            let header = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap();
+            bytes.drain(..header + 2);
+        }
+        fs::write(room.path().join(format!("{i:03}-{name}")), bytes).unwrap();
+    }
+    let before = verdicts(&room.verify());
+    let mut followed = Vec::new();
+    loop {
+        let known = room.segments();
+        room.end_one();
+        let mut new = room.segments();
+        new.retain(|name| !known.contains(name));
+        let follows = room.follows(&new[0]);
+        followed.extend(follows.iter().filter(|f| before.contains_key(*f)).cloned());
+        if follows.len() == 1 {
+            break;
+        }
+    }
+    assert!(followed.len() > 100, "{}", followed.len());
+    let after = verdicts(&room.verify());
+    let is =
+        |verdicts: &BTreeMap<String, String>, name: &str, word| verdicts[name].starts_with(word);
+    for name in before.keys() {
+        let (was, became) = (&before[name], &after[name]);
+        assert!(
+            is(&before, name, "Tampered") || !is(&after, name, "Tampered"),
+            "{name}: {was}, then {became}"
+        );
+        assert!(
+            !is(&before, name, "Verified") || is(&after, name, "Verified"),
+            "{name}: {was}, then {became}"
+        );
+    }
+    for name in room.segments().iter().filter(|name| name.contains("Z-")) {
+        assert!(is(&after, name, "Verified"), "{name}: {}", after[name]);
+    }
+}
+
+fn records(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(records(&path));
+        } else if path.extension().is_some_and(|e| e == "aarl") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
 fn verify_counts_other_entries_but_not_our_own() {
     let room = Room::new();
     room.end_one();

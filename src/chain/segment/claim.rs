@@ -7,12 +7,13 @@ use std::os::unix::fs::FileExt as _;
 use super::MAX_FOLLOWS;
 use super::dir::Locked;
 use crate::chain::file::LockedFile;
-use crate::chain::rows::{LineKind, LinePlace, RowsBackward, RowsForward, is_blank};
+use crate::chain::rows::{Contradiction, LineKind, LinePlace, RowsBackward, RowsForward, is_blank};
 use crate::chain::writer::MAX_OPEN_BYTES;
 use crate::sign::{PublicKey, Signature, verify_strict};
 use crate::wire::decode::{Name, Row};
 use crate::wire::digest::{self, Digest};
 use crate::wire::facts::Follows;
+use crate::wire::line::SCHEMA_VERSION;
 
 /// A Segment whose writer is gone. Nobody else can claim it, append to it or
 /// recover it as long as this lives.
@@ -87,7 +88,7 @@ fn read_tail(file: &File, walk: &mut u64) -> io::Result<Option<Digest<digest::Li
             (tail, after) = (None, None);
             continue;
         };
-        if after.is_none_or(|after| after.check_after(&line).is_err()) {
+        if after.is_none_or(|after| !is_chained(&after, &line)) {
             tail = Some(line.hash);
         }
         // What precedes a Session in its file was flushed before it.
@@ -100,8 +101,18 @@ fn read_tail(file: &File, walk: &mut u64) -> io::Result<Option<Digest<digest::Li
     Ok(tail)
 }
 
+/// Whether the verifier goes on from `line` to `after`, be it with a doubt: so
+/// that what it takes for the last Line is what is named here.
+fn is_chained(after: &LinePlace, line: &LinePlace) -> bool {
+    match after.check_after(line) {
+        Ok(()) | Err(Contradiction::AfterClose) => true,
+        Err(Contradiction::Seq { expected, found }) => found > expected,
+        Err(_) => false,
+    }
+}
+
 /// The names that the Segment in `file` follows; none when it does not begin
-/// with an `open` Line.
+/// with an `open` Line of this version.
 pub(super) fn read_open(file: &File) -> Option<Vec<String>> {
     // One that is longer is not ours, and shorter by a row when it is cut here.
     let max = MAX_OPEN_BYTES as u64 + 1;
@@ -119,6 +130,10 @@ pub(super) fn read_open(file: &File) -> Option<Vec<String>> {
         }
         LinePlace::of(&row).ok()?.check_first().ok()?;
         let row = Row::read(row.bytes).ok()?;
+        if row.integer(Name::SchemaVersion) != Some(SCHEMA_VERSION) {
+            // By which rules its Lines are hashed is not known.
+            return None;
+        }
         let mut follows: Vec<Follows> = row.member(Name::Follows).unwrap_or_default();
         if !follows.is_empty() && !is_signed(&row) {
             // Nobody verifies it, so it anchors nothing.

@@ -73,7 +73,10 @@ impl AuditDir {
         loop {
             match self.file.try_lock() {
                 Ok(()) => return Ok(Locked(self)),
-                Err(TryLockError::Error(error)) => return Err(self.failed(error)),
+                Err(TryLockError::Error(error)) => {
+                    let path = self.path.clone();
+                    return Err(SegmentError::NoLock { path, error });
+                }
                 Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
                     return Err(SegmentError::Busy(self.path.clone()));
                 }

@@ -191,6 +191,17 @@ fn so_many_are_followed_at_once_and_the_rest_later() {
 }
 
 #[test]
+fn a_start_that_fails_leaves_nothing() {
+    let room = Room::new();
+    let audit = Audit::Directory(room.path());
+    let dev = crate::sign::SigningKey::insecure_dev();
+    let opened = audit.open(dev, OpenFacts::default(), Durability::Intent);
+    let error = opened.err().unwrap().to_string();
+    assert!(error.contains("needs a provisioned signing key"), "{error}");
+    assert_eq!(room.names(), Vec::<String>::new());
+}
+
+#[test]
 fn many_threads_start_at_once() {
     let room = Room::new();
     room.end_one();
@@ -236,7 +247,7 @@ fn nothing_is_replaced() {
             room.path().join(&name).display()
         )
     );
-    assert_eq!(room.names(), [name.clone()]);
+    assert_eq!(room.names(), [&*name]);
     assert_eq!(
         fs::read(room.path().join(name)).unwrap(),
         b"somebody else's"

@@ -80,7 +80,7 @@ fn foreign_files_have_their_turn_again() {
     assert!(index.bring_up_to(&segments, |_| None));
     assert_eq!(index.unfollowed().count(), 0);
     let seen = std::cell::RefCell::new(BTreeSet::new());
-    for turn in 0..10_000 {
+    for turn in 0..500 {
         assert!(index.bring_up_to(&segments, |name| {
             seen.borrow_mut().insert(name.to_owned());
             None
