@@ -141,8 +141,8 @@ pub(super) fn open_locked(path: &Path, missing: Missing) -> Result<LockedFile, F
     if !metadata.is_file() {
         return Err(FileError::NotRegular(path.into()));
     }
-    match file.try_lock() {
-        Ok(()) => Ok(LockedFile(file)),
+    match LockedFile::lock(file) {
+        Ok(locked) => Ok(locked),
         Err(TryLockError::WouldBlock) => Err(FileError::Locked(path.into())),
         Err(TryLockError::Error(error)) => Err(io_error(path, error)),
     }
@@ -150,6 +150,14 @@ pub(super) fn open_locked(path: &Path, missing: Missing) -> Result<LockedFile, F
 
 /// A file that no other process appends to until it is dropped.
 pub(crate) struct LockedFile(File);
+
+impl LockedFile {
+    /// Takes the lock of `file`, without waiting for it.
+    pub(super) fn lock(file: File) -> Result<Self, TryLockError> {
+        file.try_lock()?;
+        Ok(Self(file))
+    }
+}
 
 impl Deref for LockedFile {
     type Target = File;
@@ -173,6 +181,17 @@ pub(crate) struct FileSink<S = LockedFile> {
     path: PathBuf,
     /// Of the rows that are there whole, in bytes.
     length: Mutex<u64>,
+}
+
+impl FileSink {
+    /// Appends to `file`, which is empty; messages call it `path`.
+    pub(super) fn of_new(file: LockedFile, path: PathBuf) -> Self {
+        Self {
+            storage: file,
+            path,
+            length: Mutex::new(0),
+        }
+    }
 }
 
 impl<S: Storage> Sink for FileSink<S> {

@@ -1,6 +1,7 @@
 //! Writing a Chain: from a Call to a row on the disk (SPEC §4, §7).
 //!
 //! * [`sink`]: where rows go; [`file`] is the one that keeps them.
+//! * [`audit`]: a file for all Sessions, or by [`segment`] one for each.
 //! * [`keyfile`]: where the key that signs is kept.
 //! * [`writer`]: one Session: sequence numbers, links, signatures.
 //! * [`commit`]: when a row counts as kept.
@@ -20,6 +21,7 @@ pub(crate) mod file;
 pub(crate) mod keyfile;
 pub(crate) mod recover;
 mod rows;
+pub(crate) mod segment;
 pub(crate) mod sink;
 pub(crate) mod tail;
 mod timer;

@@ -103,6 +103,16 @@ impl<'a> RowsBackward<'a> {
         }
     }
 
+    /// The rows of `file` up to `length`, with the last one of which a newline
+    /// is missing.
+    pub(super) fn unended(file: &'a File, length: u64) -> Self {
+        Self {
+            piece: b"\n".to_vec(),
+            end: 1,
+            ..Self::new(file, length)
+        }
+    }
+
     /// The same, reading `block_bytes` at a time.
     #[cfg(test)]
     pub(super) fn with_blocks(self, block_bytes: usize) -> Self {

@@ -101,7 +101,7 @@ pub(crate) struct Directory {
     /// Its Segments: bare names of regular files that end in `.aarl`, sorted
     /// by their bytes.
     pub(crate) segments: Vec<OsString>,
-    /// How many other entries there are.
+    /// How many other entries there are, but for aegis's own.
     pub(crate) others: usize,
 }
 
@@ -114,7 +114,7 @@ impl Directory {
             // The type is the entry's own: links are not followed.
             if entry.file_type()?.is_file() && is_record(&entry.file_name()) {
                 segments.push(entry.file_name());
-            } else {
+            } else if !is_own(&entry.file_name()) {
                 others += 1;
             }
         }
@@ -161,6 +161,14 @@ impl Read for Bounded {
 fn is_record(name: &OsString) -> bool {
     name.as_encoded_bytes().ends_with(b".aarl")
 }
+
+fn is_own(name: &OsString) -> bool {
+    name.as_encoded_bytes().starts_with(OWN_PREFIX.as_bytes())
+}
+
+/// What the names begin with of what aegis keeps beside the records of an
+/// audit directory.
+pub(crate) const OWN_PREFIX: &str = ".aegis-";
 
 #[cfg(test)]
 mod tests {

@@ -16,6 +16,8 @@ mod kit;
 mod layers;
 mod memory;
 mod published;
+#[cfg(feature = "record")]
+mod segments;
 mod signatures;
 mod spec;
 mod vectors;
