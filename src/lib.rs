@@ -9,7 +9,7 @@
 //! | 1 | [`sign`], `input`, `rpc` |
 //! | 2 | [`verify`], `chain` |
 //! | 6 | `demo`, `wrap` |
-//! | 7 | `cli` |
+//! | 7 | `cli`, `internals` |
 //!
 //! `tests/it/layers.rs` reads the `crate::` paths of every source file and
 //! fails when one points upwards or sideways. Only `cli` prints and only
@@ -17,6 +17,9 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stderr))]
 
+#[cfg(feature = "record")]
+#[doc(hidden)]
+pub mod internals;
 pub mod sign;
 pub mod verify;
 pub mod wire;

@@ -83,6 +83,11 @@ impl MemorySink {
         self.lock().clone()
     }
 
+    /// How many bytes the rows so far have.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
     // Rows are appended whole or not at all, so a panic elsewhere left them so.
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,0 +1,139 @@
+//! What the benches reach of the rooms that are not public.
+//!
+//! Unstable: whatever a bench needs stands here, for as long as it needs it.
+
+use std::io;
+use std::path::Path;
+
+use crate::chain::ending::{Answered, Ending, Standing};
+use crate::chain::file;
+use crate::chain::sink::{MemorySink, Retention, Sink};
+use crate::chain::writer::{SessionStart, Totals, Writer, system_clock};
+use crate::rpc::scan::{Scan, Scanner};
+use crate::sign::SigningKey;
+use crate::wire::digest::{Digest, Request, Response};
+use crate::wire::facts::Durability;
+use crate::wire::line::OpenFacts;
+use crate::wire::outcome::{Answer, AnswerKind};
+
+/// A Session that is being written.
+pub struct Recorder(Writer);
+
+impl Recorder {
+    /// A Session in the file at `path`.
+    ///
+    /// # Errors
+    /// When the file cannot be appended to.
+    pub fn in_file(path: &Path, key: SigningKey, durability: Durability) -> io::Result<Self> {
+        let opened = file::open(path).map_err(io::Error::other)?;
+        Self::open(opened.sink, key, durability)
+    }
+
+    /// A Session whose rows nobody keeps: what a Call costs without a disk.
+    ///
+    /// # Errors
+    /// Never, as long as an `open` Line can be written.
+    pub fn nowhere(key: SigningKey) -> io::Result<Self> {
+        Self::open(Nowhere, key, Durability::Full)
+    }
+
+    fn open(
+        sink: impl Sink + 'static,
+        key: SigningKey,
+        durability: Durability,
+    ) -> io::Result<Self> {
+        let start = SessionStart {
+            facts: OpenFacts::default(),
+            prev_session_tail: None,
+            durability,
+            clock: system_clock(),
+        };
+        let writer = Writer::open(sink, key, start).map_err(io::Error::other)?;
+        Ok(Self(writer))
+    }
+
+    /// Records one Call, answered at once, with the waits that the durability
+    /// asks for before its request goes on and before its answer does.
+    ///
+    /// # Errors
+    /// When a Line was not written or not flushed.
+    pub fn call(
+        &self,
+        tool: &str,
+        request: Digest<Request>,
+        response: Digest<Response>,
+    ) -> io::Result<()> {
+        let recorded = (|| {
+            let mut call = self.0.begin(tool, request)?;
+            call.stand(Standing::passed_through(call.id(), call.tool_id()))?;
+            self.0.settle_intent(call.intent_mark())?;
+            let mark = call.finish(Ending::Answered(Answered {
+                answer: Answer::of(AnswerKind::Result),
+                response_digest: response,
+                wall_ms: Some(1),
+                message_digest: None,
+            }))?;
+            self.0.settle_outcome(mark)
+        })();
+        recorded.map_err(io::Error::other)
+    }
+
+    /// Writes the `close` Line.
+    ///
+    /// # Errors
+    /// When it was not written or not flushed.
+    pub fn close(&self) -> io::Result<()> {
+        self.0.close(Totals::default()).map_err(io::Error::other)
+    }
+}
+
+/// The rows of one closed Session of Calls of `tool`, of at least `bytes`
+/// bytes.
+///
+/// # Errors
+/// When they exceed what a record in memory may have.
+pub fn honest_rows(key: SigningKey, tool: &str, bytes: usize) -> io::Result<Vec<u8>> {
+    let sink = MemorySink::new();
+    let recorder = Recorder::open(sink.clone(), key, Durability::Process)?;
+    let mut number = 0_u64;
+    while sink.len() < bytes {
+        number += 1;
+        let of = number.to_le_bytes();
+        recorder.call(tool, Digest::of(&of), Digest::of(&of))?;
+    }
+    recorder.close()?;
+    Ok(sink.bytes())
+}
+
+/// Reads JSON-RPC frames as the relay does.
+pub struct FrameScanner(Scanner);
+
+impl FrameScanner {
+    /// A scanner; it keeps its buffers from frame to frame.
+    #[expect(clippy::new_without_default, reason = "nobody needs it")]
+    pub fn new() -> Self {
+        Self(Scanner::new())
+    }
+
+    /// Whether `frame`, without its newline, is one readable message.
+    pub fn is_message(&mut self, frame: &[u8]) -> bool {
+        self.0.feed(frame);
+        matches!(self.0.finish(), Scan::Message(_))
+    }
+}
+
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn retention(&self) -> Retention {
+        Retention::Volatile
+    }
+
+    fn append(&self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
