@@ -130,3 +130,162 @@ const MAX_BATCH_FRAMES: usize = 256;
 
 /// Bytes after which no further frame is waited for.
 const MAX_BATCH_BYTES: u64 = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::rpc::frame::FrameLimits;
+
+    type Log = Rc<RefCell<Vec<String>>>;
+
+    /// Writes down what it is asked, and fails where it is told to.
+    struct Told {
+        log: Log,
+        room: bool,
+        may_go_on: bool,
+    }
+
+    impl Told {
+        fn log(&self, text: impl Into<String>) {
+            self.log.borrow_mut().push(text.into());
+        }
+    }
+
+    impl Station for Told {
+        fn has_room(&self) -> bool {
+            self.room
+        }
+
+        fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
+            let mut bytes = Vec::new();
+            frame.write_to(&mut bytes).unwrap();
+            let text = String::from_utf8(bytes).unwrap();
+            self.log(format!("record {}", text.trim_end()));
+            match text.starts_with("bad") {
+                true => Err(Stop::Chain(ChainError::OpenCalls(0))),
+                false => Ok(None),
+            }
+        }
+
+        fn settle(&mut self, _: Option<Mark>) -> Result<(), ChainError> {
+            self.log("settle");
+            match self.may_go_on {
+                true => Ok(()),
+                false => Err(ChainError::Closed),
+            }
+        }
+
+        fn went_on(&mut self) -> Result<(), Stop> {
+            self.log("went on");
+            Ok(())
+        }
+
+        fn reader_gone(&mut self) {
+            self.log("reader gone");
+        }
+    }
+
+    struct Out {
+        log: Log,
+        gone: bool,
+    }
+
+    impl Write for Out {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let text = String::from_utf8_lossy(bytes);
+            let text = format!("write {}", text.trim_end());
+            self.log.borrow_mut().push(text);
+            match self.gone {
+                true => Err(io::ErrorKind::BrokenPipe.into()),
+                false => Ok(bytes.len()),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What happened, one word for one step, and why the lane ended.
+    fn run(input: &str, change: impl FnOnce(&mut Told, &mut Out)) -> (String, Stop) {
+        let log = Log::default();
+        let mut station = Told {
+            log: Rc::clone(&log),
+            room: true,
+            may_go_on: true,
+        };
+        let mut out = Out {
+            log: Rc::clone(&log),
+            gone: false,
+        };
+        change(&mut station, &mut out);
+        let limits = FrameLimits {
+            max_frame: 8,
+            ..FrameLimits::new(std::env::temp_dir())
+        };
+        let mut frames = FrameReader::new(input.as_bytes(), limits);
+        let stop = relay(&mut frames, out, &mut station);
+        let log = log.borrow().join(", ");
+        (log, stop)
+    }
+
+    #[test]
+    fn nothing_goes_on_before_all_that_came_with_it_is_settled() {
+        let (log, stop) = run("a\nb\nc", |_, _| {});
+        let together = "record a, record b, settle, write a, write b, went on";
+        // The last one has no line end, so it had not come whole before.
+        let last = "record c, settle, write c, went on";
+        assert_eq!(log, format!("{together}, {last}"));
+        assert!(matches!(stop, Stop::Eof));
+    }
+
+    #[test]
+    fn without_room_frames_do_not_wait_for_each_other() {
+        let (log, _) = run("a\nb\n", |station, _| station.room = false);
+        let ends = "settle, write a, went on, record b, settle, write b, went on";
+        assert_eq!(log, format!("settle, went on, record a, {ends}"));
+    }
+
+    #[test]
+    fn what_is_not_settled_never_goes_on() {
+        let (log, stop) = run("a\nb\n", |station, _| station.may_go_on = false);
+        assert_eq!(log, "record a, record b, settle");
+        assert!(matches!(stop, Stop::Ended));
+    }
+
+    #[test]
+    fn what_was_recorded_goes_on_before_a_failure_ends_the_lane() {
+        let recorded = "record a, settle, write a, went on";
+        let (log, stop) = run("a\n123456789\n", |_, _| {});
+        assert_eq!(log, recorded);
+        assert!(matches!(
+            stop,
+            Stop::Frame(FrameError::TooLarge { limit: 8 })
+        ));
+
+        let (log, stop) = run("a\nbad\nb\n", |_, _| {});
+        assert_eq!(log, "record a, record bad, settle, write a, went on");
+        assert!(matches!(stop, Stop::Chain(_)));
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_told_once_and_recording_goes_on() {
+        let (log, stop) = run("a\nb\nc", |_, out| out.gone = true);
+        let together = "record a, record b, settle, write a, reader gone, went on";
+        assert_eq!(log, format!("{together}, record c, settle, went on"));
+        assert!(matches!(stop, Stop::Eof));
+    }
+
+    #[test]
+    fn a_batch_of_frames_is_bounded() {
+        let batches = |frames: usize| {
+            let (log, _) = run(&"x\n".repeat(frames), |_, _| {});
+            log.matches("settle").count()
+        };
+        assert_eq!(batches(MAX_BATCH_FRAMES), 1);
+        assert_eq!(batches(MAX_BATCH_FRAMES + 1), 2);
+    }
+}

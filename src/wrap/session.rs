@@ -335,14 +335,8 @@ impl Session {
         }
         if !state.child_done {
             // Its output ends with the group: what it said last is recorded.
-            drain(
-                &notices,
-                if state.signal.is_some() {
-                    SIGNAL_DRAIN
-                } else {
-                    DRAIN
-                },
-            );
+            let signalled = state.signal.is_some();
+            drain(&notices, if signalled { SIGNAL_DRAIN } else { DRAIN });
         }
         let why = unanswered(&state, status.as_ref().ok());
         let closed = close(&shared, why);
