@@ -26,7 +26,7 @@ use std::time::SystemTime;
 use rustix::io::Errno;
 use thiserror::Error;
 
-use self::claim::Claim;
+use self::claim::{Claim, Tail};
 use self::dir::{AuditDir, Locked, TEMPORARY_PREFIX};
 use self::index::Index;
 use super::directory;
@@ -71,6 +71,7 @@ pub(crate) fn prepare(path: &Path) -> Result<Prepared, SegmentError> {
         name,
         dir,
         claims: Vec::new(),
+        unusable: Vec::new(),
         is_published: false,
     };
     if is_first {
@@ -81,12 +82,16 @@ pub(crate) fn prepare(path: &Path) -> Result<Prepared, SegmentError> {
     let mut walk = claim::WALK_BYTES;
     let mut follows = Vec::new();
     for claim in claims {
-        if let Some(tail) = claim.tail(&mut walk) {
-            follows.push(Follows {
-                segment: claim.name().to_owned(),
-                tail,
-            });
-            hidden.claims.push(claim);
+        match claim.tail(&mut walk) {
+            Tail::Line(tail) => {
+                follows.push(Follows {
+                    segment: claim.name().to_owned(),
+                    tail,
+                });
+                hidden.claims.push(claim);
+            }
+            Tail::Unknown => hidden.unusable.push(claim.name().to_owned()),
+            Tail::Unread => {}
         }
     }
     Ok(Prepared {
@@ -120,6 +125,8 @@ pub(crate) struct Hidden {
     dir: AuditDir,
     name: String,
     claims: Vec<Claim>,
+    /// What was claimed and ends with nothing that could be named.
+    unusable: Vec<String>,
     is_published: bool,
 }
 
@@ -143,6 +150,7 @@ impl Hidden {
         // Read anew: others may have started meanwhile.
         let mut index = Index::load(&locked);
         index.add(&self.name, self.claims.iter().map(Claim::name));
+        index.set_aside(&self.unusable);
         index.save(&locked);
         Ok(())
     }

@@ -28,7 +28,7 @@ enum State {
     Claimed,
     /// Nothing is known to follow it.
     Unfollowed,
-    /// It began with no `open` Line when it was looked at.
+    /// It had no `open` Line or no end when it was looked at.
     Foreign,
 }
 
@@ -150,6 +150,13 @@ impl Index {
             self.follow(name);
         }
         self.set(name, State::Unfollowed);
+    }
+
+    /// Keeps Segments that cannot be followed from standing before others.
+    pub(super) fn set_aside(&mut self, unusable: &[String]) {
+        for name in unusable {
+            self.set(name, State::Foreign);
+        }
     }
 
     /// The Segments that nothing is known to follow, by name.

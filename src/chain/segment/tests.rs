@@ -202,6 +202,26 @@ fn a_start_that_fails_leaves_nothing() {
 }
 
 #[test]
+fn what_cannot_be_followed_does_not_stand_before_others() {
+    let room = Room::new();
+    let rows = session(0, None);
+    for i in 0..MAX_FOLLOWS {
+        room.write(&format!("{i:03}.aarl"), &rows);
+    }
+    let first = prepare(&room.path()).unwrap();
+    drop(first);
+    // Now that they are known as Segments, they lose what they hold.
+    for i in 0..MAX_FOLLOWS {
+        room.write(&format!("{i:03}.aarl"), b"");
+    }
+    room.write("whole.aarl", &rows);
+    let blocked = prepare(&room.path()).unwrap();
+    assert_eq!(follows_of(&blocked), Vec::<&str>::new());
+    blocked.hidden.publish().unwrap();
+    assert_eq!(follows_of(&prepare(&room.path()).unwrap()), ["whole.aarl"]);
+}
+
+#[test]
 fn many_threads_start_at_once() {
     let room = Room::new();
     room.end_one();
