@@ -20,6 +20,7 @@ mod dir;
 mod index;
 
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -58,18 +59,20 @@ pub(crate) fn prepare(path: &Path) -> Result<Prepared, SegmentError> {
         path: path.into(),
         error,
     };
-    let (name, file, claims, is_first) = {
+    let (name, file, index, claims, is_first) = {
         let locked = dir.lock(dir::LOCK_WAIT)?;
         let entries = locked.entries().map_err(failed)?;
         locked.remove_stale(&entries.temporaries);
         let name = new_name(&locked).map_err(SegmentError::Random)?;
         let file = locked.create(&temporary(&name)).map_err(failed)?;
-        let claims = claim_ended(&locked, &entries.segments);
-        (name, file, claims, entries.segments.is_empty())
+        let mut index = Index::load(&locked);
+        let claims = claim_ended(&locked, &mut index, &entries.segments);
+        (name, file, index, claims, entries.segments.is_empty())
     };
     let mut hidden = Hidden {
         name,
         dir,
+        index,
         claims: Vec::new(),
         unusable: Vec::new(),
         is_published: false,
@@ -102,8 +105,7 @@ pub(crate) fn prepare(path: &Path) -> Result<Prepared, SegmentError> {
 }
 
 /// Segments that have ended and that no other one follows, claimed.
-fn claim_ended(locked: &Locked<'_>, segments: &[String]) -> Vec<Claim> {
-    let mut index = Index::load(locked);
+fn claim_ended(locked: &Locked<'_>, index: &mut Index, segments: &[String]) -> Vec<Claim> {
     let is_whole = index.bring_up_to(segments, |name| {
         claim::read_open(&locked.open_regular(name).ok()?)
     });
@@ -124,6 +126,7 @@ fn claim_ended(locked: &Locked<'_>, segments: &[String]) -> Vec<Claim> {
 pub(crate) struct Hidden {
     dir: AuditDir,
     name: String,
+    index: Index,
     claims: Vec<Claim>,
     /// What was claimed and ends with nothing that could be named.
     unusable: Vec<String>,
@@ -147,8 +150,8 @@ impl Hidden {
             })?;
         self.is_published = true;
         locked.sync().map_err(|error| self.dir.failed(error))?;
-        // Read anew: others may have started meanwhile.
-        let mut index = Index::load(&locked);
+        // Others may have started meanwhile.
+        let mut index = mem::take(&mut self.index).reload(&locked);
         index.add(&self.name, self.claims.iter().map(Claim::name));
         index.set_aside(&self.unusable);
         index.save(&locked);
