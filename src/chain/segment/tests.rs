@@ -254,6 +254,31 @@ fn what_a_killed_start_left_is_removed_and_what_a_live_one_holds_is_not() {
 }
 
 #[test]
+fn so_many_that_killed_starts_left_are_removed_at_once() {
+    for more in [0, 1] {
+        let room = Room::new();
+        for i in 0..dir::MAX_STALE + more {
+            room.write(&format!("{TEMPORARY_PREFIX}{i}"), b"");
+        }
+        drop(prepare(&room.path()).unwrap());
+        assert_eq!(room.names().len(), more);
+    }
+}
+
+#[test]
+fn a_start_killed_between_link_and_removal_leaves_its_segment() {
+    let room = Room::new();
+    room.end_one();
+    let names = room.names();
+    let path = room.path();
+    fs::hard_link(path.join(&names[1]), path.join(temporary(&names[1]))).unwrap();
+    let next = prepare(&path).unwrap();
+    assert_eq!(follows_of(&next), [&*names[1]]);
+    drop(next);
+    assert_eq!(room.names(), names);
+}
+
+#[test]
 fn nothing_is_replaced() {
     let room = Room::new();
     let prepared = prepare(&room.path()).unwrap();
