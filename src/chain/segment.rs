@@ -20,13 +20,14 @@ mod dir;
 mod index;
 
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::io::Errno;
 use thiserror::Error;
 
-use self::claim::Claim;
+use self::claim::{Claim, Tail};
 use self::dir::{AuditDir, Locked, TEMPORARY_PREFIX};
 use self::index::Index;
 use super::directory;
@@ -58,19 +59,22 @@ pub(crate) fn prepare(path: &Path) -> Result<Prepared, SegmentError> {
         path: path.into(),
         error,
     };
-    let (name, file, claims, is_first) = {
+    let (name, file, index, claims, is_first) = {
         let locked = dir.lock(dir::LOCK_WAIT)?;
         let entries = locked.entries().map_err(failed)?;
         locked.remove_stale(&entries.temporaries);
         let name = new_name(&locked).map_err(SegmentError::Random)?;
         let file = locked.create(&temporary(&name)).map_err(failed)?;
-        let claims = claim_ended(&locked, &entries.segments);
-        (name, file, claims, entries.segments.is_empty())
+        let mut index = Index::load(&locked);
+        let claims = claim_ended(&locked, &mut index, &entries.segments);
+        (name, file, index, claims, entries.segments.is_empty())
     };
     let mut hidden = Hidden {
         name,
         dir,
+        index,
         claims: Vec::new(),
+        unusable: Vec::new(),
         is_published: false,
     };
     if is_first {
@@ -81,12 +85,16 @@ pub(crate) fn prepare(path: &Path) -> Result<Prepared, SegmentError> {
     let mut walk = claim::WALK_BYTES;
     let mut follows = Vec::new();
     for claim in claims {
-        if let Some(tail) = claim.tail(&mut walk) {
-            follows.push(Follows {
-                segment: claim.name().to_owned(),
-                tail,
-            });
-            hidden.claims.push(claim);
+        match claim.tail(&mut walk) {
+            Tail::Line(tail) => {
+                follows.push(Follows {
+                    segment: claim.name().to_owned(),
+                    tail,
+                });
+                hidden.claims.push(claim);
+            }
+            Tail::Unknown => hidden.unusable.push(claim.name().to_owned()),
+            Tail::Unread => {}
         }
     }
     Ok(Prepared {
@@ -97,8 +105,7 @@ pub(crate) fn prepare(path: &Path) -> Result<Prepared, SegmentError> {
 }
 
 /// Segments that have ended and that no other one follows, claimed.
-fn claim_ended(locked: &Locked<'_>, segments: &[String]) -> Vec<Claim> {
-    let mut index = Index::load(locked);
+fn claim_ended(locked: &Locked<'_>, index: &mut Index, segments: &[String]) -> Vec<Claim> {
     let is_whole = index.bring_up_to(segments, |name| {
         claim::read_open(&locked.open_regular(name).ok()?)
     });
@@ -119,7 +126,10 @@ fn claim_ended(locked: &Locked<'_>, segments: &[String]) -> Vec<Claim> {
 pub(crate) struct Hidden {
     dir: AuditDir,
     name: String,
+    index: Index,
     claims: Vec<Claim>,
+    /// What was claimed and ends with nothing that could be named.
+    unusable: Vec<String>,
     is_published: bool,
 }
 
@@ -140,9 +150,10 @@ impl Hidden {
             })?;
         self.is_published = true;
         locked.sync().map_err(|error| self.dir.failed(error))?;
-        // Read anew: others may have started meanwhile.
-        let mut index = Index::load(&locked);
+        // Others may have started meanwhile.
+        let mut index = mem::take(&mut self.index).reload(&locked);
         index.add(&self.name, self.claims.iter().map(Claim::name));
+        index.set_aside(&self.unusable);
         index.save(&locked);
         Ok(())
     }

@@ -361,6 +361,27 @@ fn a_torn_segment_is_followed_and_verifies_once_it_is_recovered() {
 }
 
 #[test]
+fn a_hole_is_no_reason_to_call_a_recovered_segment_tampered() {
+    let room = Room::new();
+    let killed = room.kill_one(&["--durability", "process"]);
+    let mut bytes = room.bytes(&killed);
+    let ends: Vec<_> = (0..bytes.len()).filter(|&i| bytes[i] == b'\n').collect();
+    // As after a power cut: the intent is gone, the outcome behind it is not.
+    bytes[ends[0] + 100..ends[1] - 100].fill(0);
+    fs::write(room.path().join(&killed), bytes).unwrap();
+    room.end_one();
+    assert_eq!(room.verdicts().1, 1);
+    let recovered = Aegis::new()
+        .args(["recover", &format!("d/{killed}")])
+        .dir(room.0.path())
+        .run();
+    assert_eq!(recovered.code(), 0, "{}", recovered.stderr);
+    let ran = room.verify();
+    assert_eq!(ran.code(), 0, "{}", ran.stdout);
+    room.assert_each_followed_once();
+}
+
+#[test]
 fn more_than_one_open_line_can_name_are_followed_by_several() {
     let room = Room::new();
     room.end_one();

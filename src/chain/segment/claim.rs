@@ -32,13 +32,18 @@ impl Claim {
         })
     }
 
-    /// The hash of its last Line, flushed before it was read; none when it
-    /// cannot be told. Takes what reading it costs from `walk`, in bytes, and
-    /// leaves the Segment for another start when that is not enough.
-    pub(super) fn tail(&self, walk: &mut u64) -> Option<Digest<digest::Line>> {
+    /// What it ends with, flushed before it was read. Takes what reading costs
+    /// from `walk`, in bytes.
+    pub(super) fn tail(&self, walk: &mut u64) -> Tail {
         // A writer that was killed may not have come to flush it.
-        self.file.sync_data().ok()?;
-        read_tail(&self.file, walk).ok()?
+        match self
+            .file
+            .sync_data()
+            .and_then(|()| read_tail(&self.file, walk))
+        {
+            Ok(tail) => tail,
+            Err(_) => Tail::Unknown,
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -46,12 +51,23 @@ impl Claim {
     }
 }
 
-/// The hash of the last Line of what stays of `file` when it is recovered.
+/// What a Segment ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    /// The hash of its last Line.
+    Line(Digest<digest::Line>),
+    /// Nothing that could be named.
+    Unknown,
+    /// To be read by another start, since this one has read enough.
+    Unread,
+}
+
+/// The last Line of what stays of `file` when it is recovered.
 ///
 /// A torn last row is not counted, since the verifier does not count it
 /// either. Neither is anything behind a row that a power cut left unreadable:
 /// there `recover` cuts.
-fn read_tail(file: &File, walk: &mut u64) -> io::Result<Option<Digest<digest::Line>>> {
+fn read_tail(file: &File, walk: &mut u64) -> io::Result<Tail> {
     let length = file.metadata()?.len();
     let mut last = [0];
     file.read_exact_at(&mut last, length.saturating_sub(1))?;
@@ -76,11 +92,11 @@ fn read_tail(file: &File, walk: &mut u64) -> io::Result<Option<Digest<digest::Li
                 && line.kind == LineKind::Close
                 && is_ended
             {
-                return Ok(Some(line.hash));
+                return Ok(Tail::Line(line.hash));
             }
             let cost = length.min(WALK_BYTES);
             if *walk < cost && *walk < WALK_BYTES {
-                return Ok(None);
+                return Ok(Tail::Unread);
             }
             *walk = walk.saturating_sub(cost);
         }
@@ -98,7 +114,7 @@ fn read_tail(file: &File, walk: &mut u64) -> io::Result<Option<Digest<digest::Li
         }
         after = Some(line);
     }
-    Ok(tail)
+    Ok(tail.map_or(Tail::Unknown, Tail::Line))
 }
 
 /// Whether the verifier goes on from `line` to `after`, be it with a doubt: so

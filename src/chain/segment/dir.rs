@@ -247,4 +247,4 @@ const LOCK_POLL: Duration = Duration::from_millis(2);
 const MAX_SEGMENTS: usize = 1 << 20;
 
 /// How many temporary files one start looks at.
-const MAX_STALE: usize = 64;
+pub(super) const MAX_STALE: usize = 64;

@@ -16,7 +16,9 @@ use crate::wire::digest::{Digest, Text};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Index {
     states: BTreeMap<String, State>,
-    /// Whether it says more than what was loaded.
+    /// Its bytes, as they were loaded or saved.
+    kept: Vec<u8>,
+    /// Whether it says something else than these.
     has_news: bool,
 }
 
@@ -28,35 +30,41 @@ enum State {
     Claimed,
     /// Nothing is known to follow it.
     Unfollowed,
-    /// It began with no `open` Line when it was looked at.
+    /// It had no `open` Line or no end when it was looked at.
     Foreign,
 }
 
 impl Index {
     /// The directory's index; empty when it has none that can be used.
     pub(super) fn load(locked: &Locked<'_>) -> Self {
+        Self::default().reload(locked)
+    }
+
+    /// The directory's index as it is now: this one, if nobody kept another
+    /// since it was loaded and saved.
+    pub(super) fn reload(self, locked: &Locked<'_>) -> Self {
         let mut bytes = Vec::new();
         let read = locked
             .open_regular(INDEX_NAME)
             .and_then(|file| file.take(MAX_INDEX_BYTES + 1).read_to_end(&mut bytes));
         match read {
-            Ok(length) if length as u64 <= MAX_INDEX_BYTES => {
-                Self::parse(&bytes).unwrap_or_default()
-            }
+            Ok(_) if bytes == self.kept && !self.has_news => self,
+            Ok(length) if length as u64 <= MAX_INDEX_BYTES => Self::parse(bytes),
             _ => Self::default(),
         }
     }
 
     /// Keeps the index. One that could not be kept, or is torn by the end of
     /// this process, costs the next start a look at every Segment.
-    pub(super) fn save(&self, locked: &Locked<'_>) {
+    pub(super) fn save(&mut self, locked: &Locked<'_>) {
         if !self.has_news {
             return;
         }
-        let bytes = self.to_bytes();
+        self.kept = self.to_bytes();
+        self.has_news = false;
         let _ = locked.open_own(INDEX_NAME).and_then(|mut file| {
-            file.write_all(&bytes)?;
-            file.set_len(bytes.len() as u64)
+            file.write_all(&self.kept)?;
+            file.set_len(self.kept.len() as u64)
         });
     }
 
@@ -68,22 +76,36 @@ impl Index {
         segments: &[String],
         read: impl Fn(&str) -> Option<Vec<String>>,
     ) -> bool {
-        let before = self.states.len();
-        self.states
-            .retain(|name, _| segments.binary_search(name).is_ok());
-        self.has_news |= self.states.len() != before;
-        let news: Vec<_> = segments
-            .iter()
-            .filter(|name| matches!(self.states.get(*name), None | Some(State::Claimed)))
-            .take(MAX_READ + 1)
-            .cloned()
-            .collect();
+        let news = self.merge(segments);
         let is_whole = news.len() <= MAX_READ;
         let again = self.some_foreign();
         for name in news.iter().take(MAX_READ).chain(&again) {
             self.look_into(name, segments, &read);
         }
         is_whole
+    }
+
+    /// Forgets what is not among `segments`, and returns those of them that
+    /// have not been looked into.
+    fn merge(&mut self, segments: &[String]) -> Vec<String> {
+        // Both are sorted: a look-up for each would cost more than the rest of
+        // a start where there are many.
+        let mut known = std::mem::take(&mut self.states).into_iter().peekable();
+        let mut states = Vec::with_capacity(segments.len());
+        let mut news = Vec::new();
+        for name in segments {
+            while known.next_if(|(known, _)| known < name).is_some() {
+                self.has_news = true;
+            }
+            let state = known.next_if(|(known, _)| known == name);
+            if !matches!(state, Some((_, state)) if state != State::Claimed) {
+                news.push(name.clone());
+            }
+            states.extend(state);
+        }
+        self.has_news |= known.next().is_some();
+        self.states = states.into_iter().collect();
+        news
     }
 
     fn look_into(
@@ -152,6 +174,13 @@ impl Index {
         self.set(name, State::Unfollowed);
     }
 
+    /// Keeps Segments that cannot be followed from standing before others.
+    pub(super) fn set_aside(&mut self, unusable: &[String]) {
+        for name in unusable {
+            self.set(name, State::Foreign);
+        }
+    }
+
     /// The Segments that nothing is known to follow, by name.
     pub(super) fn unfollowed(&self) -> impl Iterator<Item = &str> {
         self.states
@@ -172,7 +201,16 @@ impl Index {
         format!("{HEADER}{digest}\n{body}").into_bytes()
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    /// The index that `bytes` are; empty when they are none.
+    fn parse(bytes: Vec<u8>) -> Self {
+        Self {
+            states: Self::parse_states(&bytes).unwrap_or_default(),
+            kept: bytes,
+            has_news: false,
+        }
+    }
+
+    fn parse_states(bytes: &[u8]) -> Option<BTreeMap<String, State>> {
         let text = str::from_utf8(bytes).ok()?;
         let (digest, body) = text.strip_prefix(HEADER)?.split_once('\n')?;
         if Digest::from_hex(digest).ok()? != Digest::<Text>::of(body.as_bytes()) {
@@ -182,10 +220,7 @@ impl Index {
             let (word, name) = line.split_once(' ')?;
             Some((name.to_owned(), State::of_word(word)?))
         });
-        Some(Self {
-            states: states.collect::<Option<_>>()?,
-            has_news: false,
-        })
+        states.collect()
     }
 }
 

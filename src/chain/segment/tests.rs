@@ -202,6 +202,26 @@ fn a_start_that_fails_leaves_nothing() {
 }
 
 #[test]
+fn what_cannot_be_followed_does_not_stand_before_others() {
+    let room = Room::new();
+    let rows = session(0, None);
+    for i in 0..MAX_FOLLOWS {
+        room.write(&format!("{i:03}.aarl"), &rows);
+    }
+    let first = prepare(&room.path()).unwrap();
+    drop(first);
+    // Now that they are known as Segments, they lose what they hold.
+    for i in 0..MAX_FOLLOWS {
+        room.write(&format!("{i:03}.aarl"), b"");
+    }
+    room.write("whole.aarl", &rows);
+    let blocked = prepare(&room.path()).unwrap();
+    assert_eq!(follows_of(&blocked), Vec::<&str>::new());
+    blocked.hidden.publish().unwrap();
+    assert_eq!(follows_of(&prepare(&room.path()).unwrap()), ["whole.aarl"]);
+}
+
+#[test]
 fn many_threads_start_at_once() {
     let room = Room::new();
     room.end_one();
@@ -231,6 +251,31 @@ fn what_a_killed_start_left_is_removed_and_what_a_live_one_holds_is_not() {
     expected.sort();
     expected.push(".aegis-other".to_owned());
     assert_eq!(room.names(), expected);
+}
+
+#[test]
+fn so_many_that_killed_starts_left_are_removed_at_once() {
+    for more in [0, 1] {
+        let room = Room::new();
+        for i in 0..dir::MAX_STALE + more {
+            room.write(&format!("{TEMPORARY_PREFIX}{i}"), b"");
+        }
+        drop(prepare(&room.path()).unwrap());
+        assert_eq!(room.names().len(), more);
+    }
+}
+
+#[test]
+fn a_start_killed_between_link_and_removal_leaves_its_segment() {
+    let room = Room::new();
+    room.end_one();
+    let names = room.names();
+    let path = room.path();
+    fs::hard_link(path.join(&names[1]), path.join(temporary(&names[1]))).unwrap();
+    let next = prepare(&path).unwrap();
+    assert_eq!(follows_of(&next), [&*names[1]]);
+    drop(next);
+    assert_eq!(room.names(), names);
 }
 
 #[test]
