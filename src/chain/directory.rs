@@ -22,6 +22,8 @@ pub(super) fn make(directory: &Path) -> io::Result<()> {
     }
     match made {
         Err(_) if directory.is_dir() => Ok(()),
+        // Something else has the name, which "exists" would not tell.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Errno::NOTDIR.into()),
         made => {
             made?;
             sync(parent)

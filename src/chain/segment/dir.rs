@@ -33,7 +33,7 @@ impl AuditDir {
         };
         if let Err(error) = directory::make(path) {
             return Err(match error.kind() {
-                io::ErrorKind::AlreadyExists => SegmentError::NotADirectory(path.into()),
+                io::ErrorKind::NotADirectory => SegmentError::NotADirectory(path.into()),
                 _ => failed(error),
             });
         }

@@ -370,7 +370,7 @@ fn what_is_no_directory_is_refused() {
     ));
     assert!(matches!(
         prepare(&room.path().join("f/below")),
-        Err(SegmentError::Io { .. })
+        Err(SegmentError::NotADirectory(_))
     ));
 }
 
