@@ -59,6 +59,10 @@ impl Audit {
         facts: OpenFacts,
         durability: Durability,
     ) -> Result<Writer, AuditError> {
+        // Before anything is made that would be left behind.
+        if key.is_insecure_dev() {
+            return Err(ChainError::DevKey.into());
+        }
         let start = SessionStart {
             facts,
             prev_session_tail: None,
