@@ -46,7 +46,8 @@ pub(crate) fn open(path: &Path) -> Result<Opened, FileError> {
     let settled = if length == 0 {
         // Also when it was here before: whoever made it may not have come so
         // far.
-        directory::sync(directory::parent_of(path))
+        let parent = directory::parent_of(path);
+        directory::sync(parent).and_then(|()| directory::sync_ancestors(parent))
     } else {
         // What a killed process wrote may not be on the disk yet. It has to be
         // before a Session follows it, or a power cut could leave that Session

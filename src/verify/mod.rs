@@ -144,6 +144,8 @@ pub struct Report {
     pub expected_head_met: bool,
     /// Whether the walk stopped at a row that is not followed.
     pub limit_met: bool,
+    /// Whether a later version began the file, so that no Line was judged.
+    pub newer: bool,
 }
 
 /// The three states that a file can be in.

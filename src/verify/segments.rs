@@ -60,9 +60,12 @@ pub fn judge_segments(segments: &mut [Segment], trust: &Trust) {
 }
 
 /// What `later` says of a Segment that it follows; nothing when the Segment
-/// was not read to its end.
+/// was not judged to its end.
 fn judge(segment: &Segment, later: &OsStr, follows: &Follows) -> Option<Ruling> {
-    let report = segment.report.as_ref().filter(|report| !report.limit_met)?;
+    let report = segment
+        .report
+        .as_ref()
+        .filter(|report| !report.limit_met && !report.newer)?;
     let found = report.head.unwrap_or(Digest::GENESIS);
     Some(if found == follows.tail {
         Ruling::Anchored

@@ -193,6 +193,7 @@ impl Walk {
             follows: self.follows,
             expected_head_met: self.head_met,
             limit_met: self.limit_met,
+            newer: self.newer,
         })
     }
 
