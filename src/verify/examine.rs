@@ -110,7 +110,7 @@ impl KeyRing {
 pub(super) fn examine(chunk: &[u8], ring: &KeyRing) -> Vec<Examined> {
     let mut batch = Batch::default();
     let mut rows = Vec::new();
-    for row in chunk.split(|&b| b == b'\n') {
+    for row in rows_of(chunk) {
         // The bound comes first: a blank row past it was not read to its end.
         if row.len() <= super::MAX_ROW_BYTES
             && row.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r'))
@@ -129,6 +129,17 @@ pub(super) fn examine(chunk: &[u8], ring: &KeyRing) -> Vec<Examined> {
     }
     batch.judge(ring, &mut rows);
     rows
+}
+
+/// What stands between newlines, and before the first and behind the last.
+fn rows_of(chunk: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends = memchr::memchr_iter(b'\n', chunk).chain([chunk.len()]);
+    let mut start = 0;
+    ends.map(move |end| {
+        let row = &chunk[start..end];
+        start = end + 1;
+        row
+    })
 }
 
 fn examine_row(row: &[u8], ring: &KeyRing, batch: &mut Batch, index: usize) -> Examined {
