@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use super::commit::Mark;
-use super::ending::{Ended, Ending, Standing};
+use super::ending::{Ended, Ending, SMALL_BYTES, Standing};
 use super::writer::{ChainError, MAX_LINE_BYTES, Writer};
 use crate::wire::canon::{self, MAX_INTEGER};
-use crate::wire::line::{Intent, cut_text};
+use crate::wire::line::{Intent, MAX_TEXT_BYTES, cut_text};
 use crate::wire::outcome::{Capability, Cut, Execution, Outcome, Policy};
 
 /// A Call that has its intent on the Chain and no outcome yet.
@@ -61,6 +61,10 @@ impl Call {
     /// stands.
     pub(crate) fn stand(&mut self, standing: Standing) -> Result<(), ChainError> {
         let record = &mut self.inner.record;
+        if standing.is_small() {
+            record.standing = standing;
+            return Ok(());
+        }
         let draft = record.outcome(&standing, Ended::dropped(false));
         let bytes = canon::to_canonical(&draft)?.len();
         if bytes > MAX_STANDING_BYTES {
@@ -183,6 +187,10 @@ fn cut_execution(mut execution: Execution, cut: &mut BTreeMap<String, Cut>) -> E
     }
     execution
 }
+
+// A byte of text needs six at most, the tool's name stands twice on a Line,
+// and all else is short.
+const _: () = assert!(6 * (SMALL_BYTES + 2 * MAX_TEXT_BYTES) + ENDING_BYTES < MAX_STANDING_BYTES);
 
 /// What an ending and the members of every Line can add to a Standing: a text
 /// of 1 KiB that needs six bytes for each of its own, four digests, a

@@ -93,6 +93,51 @@ impl Standing {
     }
 }
 
+impl Standing {
+    /// Whether its texts are few and short, at most [`SMALL_BYTES`] of them,
+    /// and it has nothing else that could be long.
+    pub(super) fn is_small(&self) -> bool {
+        let axes = &self.decision_axes;
+        let (granted, said) = match &self.capability {
+            Capability::Granted { grant } => {
+                let bounded = grant.fs.is_none() && grant.net.is_none();
+                (bounded, grant.grant_id.len() + grant.tool_id.len())
+            }
+            Capability::Denied {
+                reason,
+                denied_capability,
+            } => (true, reason.len() + length(denied_capability)),
+        };
+        let verdict = match &self.policy {
+            Policy::Allowed => 0,
+            Policy::Denied { reason } | Policy::RateLimited { reason } => reason.len(),
+            Policy::PendingApproval { approval_id } => approval_id.len(),
+        };
+        let turned_on: usize = [
+            &axes.capability,
+            &axes.role,
+            &axes.session,
+            &axes.matched_rule,
+            &axes.approval_ref,
+            &self.resumes,
+        ]
+        .into_iter()
+        .map(length)
+        .sum();
+        granted
+            && axes.fs.is_none()
+            && axes.net.is_none()
+            && said + verdict + turned_on <= SMALL_BYTES
+    }
+}
+
+fn length(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+/// How many bytes of text a Standing may have to be small.
+pub(super) const SMALL_BYTES: usize = 4 << 10;
+
 /// The `policy_set_hash` that says that no Policy Set was evaluated
 /// (SPEC §6.2).
 pub(crate) fn stand_in_hash() -> Digest<PolicySet> {

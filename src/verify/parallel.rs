@@ -178,6 +178,9 @@ impl Chunks {
     fn read(&mut self, chunk: &mut Vec<u8>) {
         let before = chunk.len();
         let wanted = self.chunk_bytes.saturating_sub(before).max(MIN_READ_BYTES);
+        // At once, and no more than it takes: a vector that grows as it is
+        // filled moves what it holds.
+        chunk.reserve_exact(wanted + PROBE_BYTES);
         let read = self.input.by_ref().take(wanted as u64).read_to_end(chunk);
         // What was read before an error is there.
         let grown = chunk.len() - before;
@@ -189,6 +192,9 @@ impl Chunks {
 
 /// Chunks under way for each thread.
 const AHEAD: usize = 3;
+
+/// `read_to_end` wants room for a last look.
+const PROBE_BYTES: usize = 32;
 
 /// What is read at least at a time when a row is longer than a chunk.
 const MIN_READ_BYTES: usize = 64 << 10;

@@ -299,28 +299,32 @@ fn scan(text: &[u8]) -> Option<Members> {
     if text.first() != Some(&b'{') {
         return None;
     }
+    // Both the members and the known names come in order.
+    let mut known = Name::ALL.iter().peekable();
     scanner.object(1, |name, member, end| {
         let value = Span {
             start: member + name.len() + 3,
             end,
         };
-        if let Ok(known) = Name::ALL.binary_search_by_key(&name, |(known, _)| known) {
-            members.values[known] = Some(value);
-            if Name::ALL[known].1 == Name::Signature {
-                // Never the first member of a Line, which begins with
-                // something before `s`; but a foreign row may hold no other.
-                members.signature = Some(match (text[member - 1], text.get(end)) {
-                    (b',', _) => Span {
-                        start: member - 1,
-                        end,
-                    },
-                    (_, Some(b',')) => Span {
-                        start: member,
-                        end: end + 1,
-                    },
-                    _ => Span { start: member, end },
-                });
-            }
+        while known.next_if(|(known, _)| *known < name).is_some() {}
+        let Some((_, known)) = known.next_if(|(known, _)| *known == name) else {
+            return;
+        };
+        members.values[*known as usize] = Some(value);
+        if *known == Name::Signature {
+            // Never the first member of a Line, which begins with something
+            // before `s`; but a foreign row may hold no other.
+            members.signature = Some(match (text[member - 1], text.get(end)) {
+                (b',', _) => Span {
+                    start: member - 1,
+                    end,
+                },
+                (_, Some(b',')) => Span {
+                    start: member,
+                    end: end + 1,
+                },
+                _ => Span { start: member, end },
+            });
         }
     })?;
     (scanner.at == text.len()).then_some(members)

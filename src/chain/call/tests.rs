@@ -7,7 +7,6 @@ use super::super::testing::{FaultSink, answered, check, of_type, open};
 use super::*;
 use crate::wire::digest::Digest;
 use crate::wire::facts::Durability;
-use crate::wire::line::MAX_TEXT_BYTES;
 use crate::wire::outcome::{Answer, AnswerKind, DecisionAxes};
 
 /// The outcome of one Call that `act` ends.
@@ -223,6 +222,33 @@ fn long_texts_are_cut_and_noted() {
     );
     assert_eq!(outcome["cut"]["policy.reason"]["bytes"], reason.len());
     assert_eq!(outcome["wall_ms"], MAX_INTEGER);
+}
+
+#[test]
+fn a_small_standing_fits_whatever_its_texts_are() {
+    let controls = "\u{1}".repeat(MAX_TEXT_BYTES);
+    let small = |role: usize| Standing {
+        policy: Policy::Denied {
+            reason: controls.clone(),
+        },
+        decision_axes: DecisionAxes {
+            role: Some("\u{1}".repeat(role)),
+            ..DecisionAxes::default()
+        },
+        ..Standing::passed_through("call-1", &controls)
+    };
+    let used = "wrap-passthrough-call-1".len() + 2 * MAX_TEXT_BYTES;
+    assert!(!small(SMALL_BYTES - used + 1).is_small());
+    let largest = small(SMALL_BYTES - used);
+    assert!(largest.is_small());
+    outcome(&controls, |mut call| {
+        call.stand(largest).unwrap();
+        let mut ending = answered();
+        if let Ending::Answered(answered) = &mut ending {
+            answered.answer.code = Some(controls.clone());
+        }
+        call.finish(ending).unwrap();
+    });
 }
 
 #[test]
