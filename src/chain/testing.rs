@@ -86,14 +86,18 @@ pub(super) fn without_last(rows: &[u8], n: usize) -> &[u8] {
 /// Checks that `file` is whole canonical rows, that each links to the one
 /// before it, and every signature. Returns the rows.
 pub(super) fn check(file: &[u8]) -> Vec<Value> {
+    // SPEC [MODEL-1].
     assert!(file.is_empty() || file.ends_with(b"\n"), "torn");
     let mut key = None;
     let mut place: Option<(u64, Digest<digest::Line>)> = None;
     let mut rows = Vec::new();
     for bytes in file.split_inclusive(|&b| b == b'\n') {
         let bytes = &bytes[..bytes.len() - 1];
+        // SPEC [MODEL-2] [LINE-1].
         let row = Row::read_canonical(bytes).expect("canonical");
+        assert_eq!(row.integer(Name::SchemaVersion), Some(2));
         if row.string(Name::LineType).unwrap() == "open" {
+            // SPEC [SESS-1] [SESS-2] [SESS-3] [WIRE-2].
             let tail = place.take().map(|(_, hash)| hash);
             assert_eq!(row.digest(Name::PrevSessionTail), tail);
             key = PublicKey::from_hex(&row.string(Name::PublicKey).unwrap()).ok();
@@ -101,13 +105,15 @@ pub(super) fn check(file: &[u8]) -> Vec<Value> {
         let (seq, prev) = place.map_or((0, Digest::GENESIS), |(seq, hash)| (seq + 1, hash));
         assert_eq!(row.integer(Name::Seq), Some(seq));
         assert_eq!(row.digest(Name::PrevHash), Some(prev));
+        // SPEC [LINE-3] [LINE-4].
+        let is_signed = row.string(Name::LineType).unwrap() != "intent";
+        assert_eq!(row.has(Name::Signature), is_signed);
+        assert_eq!(row.has(Name::KeyId), is_signed);
         if let Some(signature) = row.string(Name::Signature) {
             let mut input = Vec::new();
             row.push_signing_input(&mut input);
             let signature = Signature::from_hex(&signature).unwrap();
             verify_strict(&key.unwrap(), &input, &signature).unwrap();
-        } else {
-            assert_eq!(row.string(Name::LineType).unwrap(), "intent");
         }
         place = Some((seq, row.line_hash()));
         rows.push(serde_json::from_slice(bytes).unwrap());

@@ -52,7 +52,7 @@ fn elsewhere() -> LineHash {
 }
 
 /// The rulings of SPEC §8.8 over the Segments of one directory:
-/// [VERIFY-59] [VERIFY-60] [VERIFY-61] [SEG-5].
+/// [SEG-5] [VERIFY-37] [VERIFY-47] [VERIFY-60] [VERIFY-61].
 #[test]
 fn segments_bear_witness() {
     for (name, files) in witnesses().into_iter().chain(contradictions()) {
@@ -181,6 +181,7 @@ fn followed_names_are_bare() {
     }
 }
 
+/// SPEC [CLI-5] [VERIFY-43] [VERIFY-59].
 #[test]
 fn directories_are_their_regular_records() {
     let dir = TempDir::new().expect("a folder");
@@ -214,6 +215,7 @@ fn directories_are_their_regular_records() {
     );
 }
 
+/// SPEC [CLI-8] [MODEL-6].
 #[test]
 fn links_and_odd_names() {
     let dir = TempDir::new().expect("a folder");

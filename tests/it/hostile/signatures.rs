@@ -22,6 +22,7 @@ fn at(i: u64, n: u64, fault: &str) -> String {
     format!("line at session {i} seq {n}: {fault}")
 }
 
+/// SPEC [LINE-3] [WIRE-1] [VERIFY-13].
 pub(super) fn missing(cases: &mut Cases) {
     for (line, row) in [("open", 0), ("outcome", 2), ("close", 3)] {
         for (how, member, value) in [
@@ -76,6 +77,7 @@ pub(super) fn missing(cases: &mut Cases) {
         .with("coverage", "session 0 seq 0");
 }
 
+/// SPEC [CHAIN-2] [KEY-5] [KEY-6] [VERIFY-2] [VERIFY-14] [VERIFY-16].
 pub(super) fn wrong(cases: &mut Cases) {
     let mismatch = |n| at(0, n, MISMATCH);
     let plain = Chain::session("c");
@@ -138,6 +140,7 @@ pub(super) fn wrong(cases: &mut Cases) {
 }
 
 /// Signatures that a weaker predicate accepts, and such as mean nothing.
+/// SPEC [KEY-1].
 pub(super) fn weak(cases: &mut Cases) {
     let mismatch = |n| at(0, n, MISMATCH);
     let plain = Chain::session("c");
@@ -197,6 +200,7 @@ pub(super) fn weak(cases: &mut Cases) {
         .with("note", "signed_intents: 1");
 }
 
+/// SPEC [KEY-7] [KEY-9] [VERIFY-32].
 pub(super) fn keys(cases: &mut Cases) {
     let dev = Chain::new().key;
     let foreign = foreign_key();
@@ -251,6 +255,7 @@ pub(super) fn keys(cases: &mut Cases) {
 }
 
 /// Keys that are none, or of small order, or nearly so.
+/// SPEC [KEY-1] [VERIFY-15].
 pub(super) fn weak_keys(cases: &mut Cases) {
     let not_a_key = at(0, 0, "not a valid ed25519 public key");
     for (n, encoding) in SMALL_ORDER.iter().enumerate() {
@@ -302,6 +307,7 @@ pub(super) fn weak_keys(cases: &mut Cases) {
         .comment("a key with a small-order part is odd, and the predicate accepts it");
 }
 
+/// SPEC [CHAIN-3] [VER-1] [VERIFY-5] [VERIFY-38] [VERIFY-39] [VERIFY-49] [VERIFY-50] [VERIFY-51].
 pub(super) fn unknown_types(cases: &mut Cases) {
     let unknown = "unknown line type `attestation` at session 0 seq 1, newer emitter";
     let chain = |f: &dyn Fn(&mut Chain)| {
