@@ -1,4 +1,4 @@
-//! What the tests of this room share: a start, a check of whole files, sinks
+//! What the tests of this room, and of those that record, share: a start, a check of whole files, sinks
 //! that fail or wait when told to.
 
 use std::io;
@@ -30,7 +30,7 @@ pub(super) fn start(durability: Durability) -> SessionStart {
     }
 }
 
-pub(super) fn open(
+pub(crate) fn open(
     sink: impl Sink + 'static,
     durability: Durability,
 ) -> Result<Writer, ChainError> {
@@ -130,14 +130,14 @@ pub(super) fn of_type<'a>(rows: &'a [Value], line_type: &str) -> Vec<&'a Value> 
 
 /// A Durable sink in memory whose `fail_at`th operation (from 0) fails.
 #[derive(Clone)]
-pub(super) struct FaultSink {
-    pub(super) rows: MemorySink,
-    pub(super) ops: Arc<Mutex<Vec<&'static str>>>,
+pub(crate) struct FaultSink {
+    pub(crate) rows: MemorySink,
+    pub(crate) ops: Arc<Mutex<Vec<&'static str>>>,
     fail_at: usize,
 }
 
 impl FaultSink {
-    pub(super) fn new(fail_at: usize) -> Self {
+    pub(crate) fn new(fail_at: usize) -> Self {
         Self {
             rows: MemorySink::new(),
             ops: Arc::default(),
@@ -176,8 +176,8 @@ impl Sink for FaultSink {
 
 /// A Durable sink in memory whose flushes wait until they are let go.
 #[derive(Clone, Default)]
-pub(super) struct GateSink {
-    pub(super) rows: MemorySink,
+pub(crate) struct GateSink {
+    pub(crate) rows: MemorySink,
     gate: Arc<(Mutex<Gate>, Condvar)>,
 }
 
@@ -190,7 +190,7 @@ struct Gate {
 
 impl GateSink {
     /// From here on flushes wait; counts them from 0 again.
-    pub(super) fn shut(&self) {
+    pub(crate) fn shut(&self) {
         *self.gate.0.lock().unwrap() = Gate {
             closed: true,
             ..Gate::default()
@@ -198,17 +198,17 @@ impl GateSink {
     }
 
     /// Waits until `n` flushes have started since the gate was shut.
-    pub(super) fn wait_started(&self, n: usize) {
+    pub(crate) fn wait_started(&self, n: usize) {
         let gate = self.gate.0.lock().unwrap();
         drop(self.gate.1.wait_while(gate, |g| g.started < n).unwrap());
     }
 
-    pub(super) fn started(&self) -> usize {
+    pub(crate) fn started(&self) -> usize {
         self.gate.0.lock().unwrap().started
     }
 
     /// Lets one flush more return.
-    pub(super) fn let_go(&self) {
+    pub(crate) fn let_go(&self) {
         self.gate.0.lock().unwrap().let_go += 1;
         self.gate.1.notify_all();
     }

@@ -249,6 +249,31 @@ fn links_and_odd_names() {
     }
 }
 
+/// SPEC [VERIFY-58]: each of two files may decide an approval, one file not
+/// twice.
+#[test]
+fn approvals_are_compared_within_a_file() {
+    let dir = TempDir::new().expect("a folder");
+    let mut chain = Chain::opened();
+    chain.decision("apr-1").close();
+    write(dir.path(), "a.aarl", &chain);
+    write(dir.path(), "b.aarl", &chain);
+    let verdicts = |args: &[&str]| {
+        let ran = Aegis::verify().dir(dir.path()).args(args).run();
+        let rows = ran.stdout.lines();
+        rows.filter(|row| row.starts_with("Verified") || row.starts_with("Tampered"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let both = ["Verified (unpinned)"; 2];
+    assert_eq!(verdicts(&["a.aarl", "b.aarl"]), both);
+    assert_eq!(verdicts(&["."]), both);
+    chain.open().decision("apr-1").close();
+    write(dir.path(), "b.aarl", &chain);
+    let twice = "Tampered: line at session 1 seq 1 decides approval apr-1 a second time";
+    assert_eq!(verdicts(&["."]), [both[0], twice]);
+}
+
 /// A pipe is read once, to its end.
 #[test]
 fn a_named_pipe_is_read() {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use aegis::wire::escape::Escaped;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -85,6 +86,41 @@ fn published_hashes_are_those_of_the_printed_bytes() {
     let unchecked: Vec<_> = blocks.keys().filter(|b| !checked.contains(*b)).collect();
     assert!(unchecked.is_empty(), "blocks without a hash: {unchecked:?}");
     assert_eq!(checked.len(), blocks.len() + POLICY_SETS + STAND_INS);
+}
+
+/// SPEC [CLI-8]: what is printed otherwise than it stands is the table's, and
+/// the backslash.
+#[test]
+fn the_characters_that_are_escaped_are_those_of_the_table() {
+    let text = spec();
+    let from = text.find("| Escaped | Code points |").expect("the table");
+    let rows = text[from..].lines().skip(2).take(2);
+    let point = |text: &str| {
+        let digits = text.trim().trim_start_matches("U+");
+        u32::from_str_radix(digits, 16).expect("a code point")
+    };
+    let ranges: Vec<_> = rows
+        .flat_map(|row| row.split('|').nth(2).expect("a second cell").split(", "))
+        .map(|range| {
+            let (first, last) = range.split_once(" to ").unwrap_or((range, range));
+            point(first)..=point(last)
+        })
+        .collect();
+    assert!(ranges.len() > 15, "{ranges:x?}");
+    for c in (0..=0x10_ffff).filter_map(char::from_u32) {
+        let code = u32::from(c);
+        let is_listed = ranges.iter().any(|range| range.contains(&code)) || code & 0xfffe == 0xfffe;
+        let expected = match c {
+            '\\' => "\\\\".to_owned(),
+            c if is_listed => format!("\\u{{{code:x}}}"),
+            c => c.to_string(),
+        };
+        assert_eq!(
+            Escaped(c.encode_utf8(&mut [0; 4])).to_string(),
+            expected,
+            "{code:x}"
+        );
+    }
 }
 
 #[test]

@@ -71,6 +71,19 @@ pub(super) fn header(cases: &mut Cases) {
     let mut chain = Chain::opened();
     chain.raw_signed(json!({"line_type": "close", "added": {"later": [true, "", {}]}}));
     cases.verified("member-unknown", &chain);
+    times(cases);
+}
+
+/// SPEC [LINE-2]: the time is the emitter's claim.
+fn times(cases: &mut Cases) {
+    let mut chain = Chain::opened();
+    chain
+        .raw(json!({"line_type": "intent", "call_id": "c", "time": "9999-12-31T23:59:59.999Z"}))
+        .raw_signed(json!({"line_type": "outcome", "call_id": "c", "time": "yesterday"}))
+        .raw_signed(json!({"line_type": "close", "time": 0}));
+    cases
+        .verified("time-of-any-kind", &chain)
+        .comment("later than the next, no time, no text: nobody judges by it");
 }
 
 /// SPEC [CANON-11] [VERIFY-22].

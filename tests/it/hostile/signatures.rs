@@ -235,6 +235,26 @@ pub(super) fn keys(cases: &mut Cases) {
         )
         .with("args", format!("--key {}", dev.public_key()))
         .with("coverage", "session 0 seq 3");
+    let mut mixed = Chain::opened();
+    mixed.call("c").key = foreign.clone();
+    mixed.close();
+    let other = format!(
+        "line was signed under key {}, not {}",
+        foreign.key_id(),
+        dev.key_id()
+    );
+    cases
+        .tampered(
+            "pin-to-both-keys-of-a-changed-one",
+            "signature",
+            at(0, 3, &other),
+            &mixed,
+        )
+        .comment("a key that the caller accepts is still not the one of the Session")
+        .with(
+            "args",
+            format!("--key {} --key {}", foreign.public_key(), dev.public_key()),
+        );
     let one = format!("Verified (pinned to {})", dev.key_id());
     cases
         .add("pin", &[("verdict", &one)], (&Chain::session("c")).into())
@@ -385,6 +405,23 @@ pub(super) fn unknown_types(cases: &mut Cases) {
             &record,
         );
     }
+    let record = chain(&|c| {
+        c.raw_signed(attest(json!({}))).close();
+        c.edit(1, |line| {
+            set(line, "signature", None);
+        });
+    });
+    let whole = chain(&|c| {
+        c.raw_signed(attest(json!({})));
+    });
+    let reason = format!(
+        "line at session 0 seq 2 chains to {}, but the line before it hashes to {}",
+        whole.tail,
+        record.hash(1)
+    );
+    cases
+        .tampered("unknown-signature-removed", "chain-broken", reason, &record)
+        .comment("the line hash covers the signature");
     let record = chain(&|c| {
         c.key = foreign_key();
         c.raw_signed(attest(json!({})));

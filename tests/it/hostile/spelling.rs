@@ -303,6 +303,17 @@ pub(super) fn rows(cases: &mut Cases) {
         .with("note", "non_canonical_rows: 4");
     cases.verified("rows-blank", text.replace('\n', "\n\n \t\r\n"));
     cases.verified("rows-blank-first", format!("\n\r\n{text}"));
+    let mut counted = plain.clone();
+    counted.rows[2] = b"12".to_vec();
+    let counted = String::from_utf8(counted.bytes()).expect("text");
+    // SPEC [VERIFY-8].
+    cases
+        .malformed(
+            "rows-blank-before-a-fault",
+            "line 3: not a JSON object",
+            format!("\n{}", counted.replace('\n', "\n \t\r\n")),
+        )
+        .comment("rows are counted without the blank ones");
     let empty = "no lines to verify";
     cases.indeterminate("empty", "empty", empty, "");
     cases.indeterminate("empty-rows", "empty", empty, "\n \t\r\n\n");

@@ -44,7 +44,8 @@ fn every_rule_is_cited_by_a_test_or_says_why_not() {
 
 #[test]
 fn only_what_tests_run_counts() {
-    let source = "// [A-1]\n#[cfg(test)]\nfn f() {} // [A-2]\n#[cfg(test)]\nmod tests {\n// [A-3]\n}\n";
+    let source =
+        "// [A-1]\n#[cfg(test)]\nfn f() {} // [A-2]\n#[cfg(test)]\nmod tests {\n// [A-3]\n}\n";
     for (path, counted) in [
         ("src/chain/writer.rs", &["A-3"][..]),
         ("src/chain/writer/tests.rs", &["A-1", "A-2", "A-3"]),
@@ -88,9 +89,9 @@ fn citations() -> BTreeMap<String, String> {
 /// What of a source file is compiled for tests only.
 fn test_code<'a>(path: &Path, text: &'a str) -> &'a str {
     let is_test_file = path.starts_with("tests")
-        || path
-            .components()
-            .any(|part| ["tests", "tests.rs", "testing.rs"].contains(&&*part.as_os_str().to_string_lossy()));
+        || path.components().any(|part| {
+            ["tests", "tests.rs", "testing.rs"].contains(&&*part.as_os_str().to_string_lossy())
+        });
     if is_test_file {
         return text;
     }
