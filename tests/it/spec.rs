@@ -112,7 +112,7 @@ fn the_characters_that_are_escaped_are_those_of_the_table() {
         let is_listed = ranges.iter().any(|range| range.contains(&code)) || code & 0xfffe == 0xfffe;
         let expected = match c {
             '\\' => "\\\\".to_owned(),
-            c if is_listed => format!("\\u{{{code:x}}}"),
+            _ if is_listed => format!("\\u{{{code:x}}}"),
             c => c.to_string(),
         };
         assert_eq!(

@@ -61,29 +61,60 @@ fn only_what_tests_run_counts() {
     }
 }
 
+/// Every file and every test that THREAT_MODEL.md names is there.
+#[test]
+fn what_the_threat_model_names_exists() {
+    let text = fs::read_to_string(root().join("THREAT_MODEL.md")).expect("THREAT_MODEL.md");
+    let mut sources = String::new();
+    each_source(|_, source| sources.push_str(source));
+    let mut tests = 0;
+    for code in text.split('`').skip(1).step_by(2) {
+        if ["src/", "tests/", "fixtures/"]
+            .iter()
+            .any(|start| code.starts_with(start))
+        {
+            assert!(root().join(code).exists(), "{code} is not there");
+        }
+        let is_name = code
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b == b'_' || b.is_ascii_digit());
+        if is_name && code.matches('_').count() >= 3 {
+            assert!(sources.contains(&format!("fn {code}(")), "no test {code}");
+            tests += 1;
+        }
+    }
+    assert!(tests > 30, "hardly any test was seen: {tests}");
+}
+
 /// The ids cited by test code, and one file each that does.
 fn citations() -> BTreeMap<String, String> {
     let mut cited = BTreeMap::new();
+    each_source(|path, text| {
+        // This file speaks of ids without showing what they say.
+        if path != Path::new(file!()) {
+            for id in bracketed_ids(test_code(path, text)) {
+                cited.insert(id, path.display().to_string());
+            }
+        }
+    });
+    cited
+}
+
+/// Calls `each` with the path, from the root, and the text of every source.
+fn each_source(mut each: impl FnMut(&Path, &str)) {
     let mut pending = vec![root().join("src"), root().join("tests")];
     while let Some(dir) = pending.pop() {
         for entry in fs::read_dir(&dir).expect("a source directory is readable") {
             let path = entry.expect("an entry is readable").path();
             if path.is_dir() {
                 pending.push(path);
-                continue;
-            }
-            // This file speaks of ids without showing what they say.
-            if path.extension().is_none_or(|e| e != "rs") || path.ends_with(file!()) {
-                continue;
-            }
-            let text = fs::read_to_string(&path).expect("a source file is readable");
-            let inside = path.strip_prefix(root()).expect("a path below the root");
-            for id in bracketed_ids(test_code(inside, &text)) {
-                cited.insert(id, inside.display().to_string());
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).expect("a source file is readable");
+                let inside = path.strip_prefix(root()).expect("a path below the root");
+                each(inside, &text);
             }
         }
     }
-    cited
 }
 
 /// What of a source file is compiled for tests only.
