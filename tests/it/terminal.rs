@@ -112,7 +112,13 @@ fn paths_of_verify() {
     let good = record("good", &Chain::session("c"));
     assert_harmless(&verify(good.clone()).run());
     assert_tame(&verify(good.clone()).arg("missing").run());
-    assert_tame(&verify(good.clone()).args(["--format", "json"]).run());
+    let json = verify(good.clone()).args(["--format", "json"]).run();
+    assert_harmless(&json);
+    assert!(
+        json.stdout.contains(&SHOWN.replace('\\', r"\\")),
+        "{}",
+        json.stdout
+    );
     fs::create_dir(dir.path().join(hostile("folder"))).unwrap();
     assert_tame(&verify(hostile("folder")).run());
     let store = |path: PathBuf| verify(good.clone()).arg("--trust-store").arg(path);
