@@ -137,6 +137,7 @@ mod tests {
         Arc::new(Commit::new(Arc::new(sink.clone()), Arc::default()))
     }
 
+    /// SPEC [DUR-2].
     #[test]
     fn a_flush_that_was_running_already_does_not_count() {
         let sink = GateSink::default();

@@ -28,4 +28,4 @@ mod timer;
 pub(crate) mod writer;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

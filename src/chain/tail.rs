@@ -221,6 +221,7 @@ mod tests {
         assert_eq!(read_bytes(spaced.as_bytes()), Ok(hash_of_last(&rows)));
     }
 
+    /// SPEC [SESS-6].
     #[test]
     fn a_file_cut_anywhere_is_read_right_or_refused() {
         let rows = session(2, None);
@@ -235,6 +236,7 @@ mod tests {
         }
     }
 
+    /// SPEC [SESS-6].
     #[test]
     fn bytes_that_are_no_text_are_a_torn_line() {
         let rows = session(1, None);
@@ -248,6 +250,7 @@ mod tests {
         }
     }
 
+    /// SPEC [SESS-6].
     #[test]
     fn a_hole_in_the_last_session_is_found() {
         let rows = session(8, None);

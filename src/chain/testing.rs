@@ -1,4 +1,4 @@
-//! What the tests of this room share: a start, a check of whole files, sinks
+//! What the tests of this room, and of those that record, share: a start, a check of whole files, sinks
 //! that fail or wait when told to.
 
 use std::io;
@@ -30,7 +30,7 @@ pub(super) fn start(durability: Durability) -> SessionStart {
     }
 }
 
-pub(super) fn open(
+pub(crate) fn open(
     sink: impl Sink + 'static,
     durability: Durability,
 ) -> Result<Writer, ChainError> {
@@ -86,14 +86,18 @@ pub(super) fn without_last(rows: &[u8], n: usize) -> &[u8] {
 /// Checks that `file` is whole canonical rows, that each links to the one
 /// before it, and every signature. Returns the rows.
 pub(super) fn check(file: &[u8]) -> Vec<Value> {
+    // SPEC [MODEL-1].
     assert!(file.is_empty() || file.ends_with(b"\n"), "torn");
     let mut key = None;
     let mut place: Option<(u64, Digest<digest::Line>)> = None;
     let mut rows = Vec::new();
     for bytes in file.split_inclusive(|&b| b == b'\n') {
         let bytes = &bytes[..bytes.len() - 1];
+        // SPEC [MODEL-2] [LINE-1].
         let row = Row::read_canonical(bytes).expect("canonical");
+        assert_eq!(row.integer(Name::SchemaVersion), Some(2));
         if row.string(Name::LineType).unwrap() == "open" {
+            // SPEC [SESS-1] [SESS-2] [SESS-3] [WIRE-2].
             let tail = place.take().map(|(_, hash)| hash);
             assert_eq!(row.digest(Name::PrevSessionTail), tail);
             key = PublicKey::from_hex(&row.string(Name::PublicKey).unwrap()).ok();
@@ -101,13 +105,15 @@ pub(super) fn check(file: &[u8]) -> Vec<Value> {
         let (seq, prev) = place.map_or((0, Digest::GENESIS), |(seq, hash)| (seq + 1, hash));
         assert_eq!(row.integer(Name::Seq), Some(seq));
         assert_eq!(row.digest(Name::PrevHash), Some(prev));
+        // SPEC [LINE-3] [LINE-4].
+        let is_signed = row.string(Name::LineType).unwrap() != "intent";
+        assert_eq!(row.has(Name::Signature), is_signed);
+        assert_eq!(row.has(Name::KeyId), is_signed);
         if let Some(signature) = row.string(Name::Signature) {
             let mut input = Vec::new();
             row.push_signing_input(&mut input);
             let signature = Signature::from_hex(&signature).unwrap();
             verify_strict(&key.unwrap(), &input, &signature).unwrap();
-        } else {
-            assert_eq!(row.string(Name::LineType).unwrap(), "intent");
         }
         place = Some((seq, row.line_hash()));
         rows.push(serde_json::from_slice(bytes).unwrap());
@@ -124,14 +130,14 @@ pub(super) fn of_type<'a>(rows: &'a [Value], line_type: &str) -> Vec<&'a Value> 
 
 /// A Durable sink in memory whose `fail_at`th operation (from 0) fails.
 #[derive(Clone)]
-pub(super) struct FaultSink {
-    pub(super) rows: MemorySink,
-    pub(super) ops: Arc<Mutex<Vec<&'static str>>>,
+pub(crate) struct FaultSink {
+    pub(crate) rows: MemorySink,
+    pub(crate) ops: Arc<Mutex<Vec<&'static str>>>,
     fail_at: usize,
 }
 
 impl FaultSink {
-    pub(super) fn new(fail_at: usize) -> Self {
+    pub(crate) fn new(fail_at: usize) -> Self {
         Self {
             rows: MemorySink::new(),
             ops: Arc::default(),
@@ -170,8 +176,8 @@ impl Sink for FaultSink {
 
 /// A Durable sink in memory whose flushes wait until they are let go.
 #[derive(Clone, Default)]
-pub(super) struct GateSink {
-    pub(super) rows: MemorySink,
+pub(crate) struct GateSink {
+    pub(crate) rows: MemorySink,
     gate: Arc<(Mutex<Gate>, Condvar)>,
 }
 
@@ -184,7 +190,7 @@ struct Gate {
 
 impl GateSink {
     /// From here on flushes wait; counts them from 0 again.
-    pub(super) fn shut(&self) {
+    pub(crate) fn shut(&self) {
         *self.gate.0.lock().unwrap() = Gate {
             closed: true,
             ..Gate::default()
@@ -192,17 +198,17 @@ impl GateSink {
     }
 
     /// Waits until `n` flushes have started since the gate was shut.
-    pub(super) fn wait_started(&self, n: usize) {
+    pub(crate) fn wait_started(&self, n: usize) {
         let gate = self.gate.0.lock().unwrap();
         drop(self.gate.1.wait_while(gate, |g| g.started < n).unwrap());
     }
 
-    pub(super) fn started(&self) -> usize {
+    pub(crate) fn started(&self) -> usize {
         self.gate.0.lock().unwrap().started
     }
 
     /// Lets one flush more return.
-    pub(super) fn let_go(&self) {
+    pub(crate) fn let_go(&self) {
         self.gate.0.lock().unwrap().let_go += 1;
         self.gate.1.notify_all();
     }

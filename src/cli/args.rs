@@ -5,10 +5,11 @@
 //! a prefix, which [`PathArg`] takes off again.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use argh::{FromArgValue, FromArgs};
 
-use crate::wire::escape::Escaped;
+use crate::wire::escape::{Escaped, EscapedPath};
 use crate::wire::hex;
 
 /// A path, or `-`, of whatever bytes.
@@ -60,10 +61,7 @@ pub(super) trait Verb: FromArgs {
 
 /// Reads the arguments of a verb.
 pub(super) fn parse<T: Verb>(args: &[OsString]) -> Result<T, Stop> {
-    let mut encoded = Vec::with_capacity(args.len());
-    for arg in args {
-        encode(arg, &mut encoded);
-    }
+    let encoded = encode_all(args)?;
     let encoded: Vec<&str> = encoded.iter().map(String::as_str).collect();
     T::from_args(&["aegis", T::NAME], &encoded).map_err(|stop| match stop.status {
         Ok(()) => Stop::Help(tidy::<T>(&stop.output)),
@@ -118,15 +116,42 @@ pub(super) fn split_command(args: &[OsString]) -> (&[OsString], Option<&[OsStrin
     }
 }
 
+fn encode_all(args: &[OsString]) -> Result<Vec<String>, Stop> {
+    let mut encoded = Vec::with_capacity(args.len());
+    let (own, paths) = match args.iter().position(|arg| arg == "--") {
+        Some(at) => args.split_at(at),
+        None => (args, &[][..]),
+    };
+    let mut may_be_value = false;
+    for arg in own {
+        let bytes = arg.as_encoded_bytes();
+        // Under the prefix it would pass for a path.
+        if arg.to_str().is_none() && bytes.starts_with(b"-") && !may_be_value {
+            let shown = EscapedPath(Path::new(arg));
+            return Err(Stop::Usage(format!("Unrecognized argument: {shown}")));
+        }
+        may_be_value = bytes.starts_with(b"--") && !bytes.contains(&b'=');
+        encode(arg, &mut encoded);
+    }
+    for path in paths {
+        encode_whole(path, &mut encoded);
+    }
+    Ok(encoded)
+}
+
 fn encode(arg: &OsString, out: &mut Vec<String>) {
+    match arg.to_str().and_then(|text| text.split_once('=')) {
+        Some((option, value)) if option.starts_with("--") => {
+            out.push(option.to_owned());
+            encode_whole(&value.into(), out);
+        }
+        _ => encode_whole(arg, out),
+    }
+}
+
+fn encode_whole(arg: &OsString, out: &mut Vec<String>) {
     match arg.to_str() {
-        Some(text) if text != "-" && !text.starts_with(PREFIX) => match text.split_once('=') {
-            Some((option, value)) if option.starts_with("--") => {
-                out.push(option.to_owned());
-                encode(&value.into(), out);
-            }
-            _ => out.push(text.to_owned()),
-        },
+        Some(text) if text != "-" && !text.starts_with(PREFIX) => out.push(text.to_owned()),
         _ => {
             let hex = hex::Hex(arg.as_encoded_bytes());
             out.push(format!("{PREFIX}{hex}"));
@@ -174,10 +199,25 @@ mod tests {
         round_trip(os_string(vec![b'a', 0xff, b'\n']).expect("unix"));
     }
 
+    fn encoded(args: &[OsString]) -> Vec<String> {
+        encode_all(args).unwrap()
+    }
+
     #[test]
     fn an_option_may_be_joined_to_its_value() {
-        let mut encoded = Vec::new();
-        encode(&"--trust-store=a=b".into(), &mut encoded);
-        assert_eq!(encoded, ["--trust-store", "a=b"]);
+        let args = ["--trust-store=a=b".into(), "--".into(), "--c=d".into()];
+        assert_eq!(encoded(&args), ["--trust-store", "a=b", "--", "--c=d"]);
+    }
+
+    /// SPEC [CLI-2].
+    #[test]
+    #[cfg(unix)]
+    fn an_option_of_any_bytes_is_no_path() {
+        let odd = os_string(b"--\xff".to_vec()).unwrap();
+        let stop = Stop::Usage(r"Unrecognized argument: --\xff".to_owned());
+        assert_eq!(encode_all(&["a".into(), odd.clone()]), Err(stop));
+        for before in ["--", "--out"] {
+            assert_eq!(encoded(&[before.into(), odd.clone()]).len(), 2);
+        }
     }
 }

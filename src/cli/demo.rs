@@ -13,6 +13,7 @@ use super::args::Verb;
 use super::exit::Exit;
 use super::ui::{self, Out};
 use super::{Request, UsageError};
+use crate::chain::ending::stand_in_hash;
 use crate::wire::escape::{Escaped, EscapedPath};
 
 /// Record a small MCP session, verify it, then damage it and verify again.
@@ -225,7 +226,11 @@ fn summary(line: &str) -> String {
     for part in [
         row.call_id,
         row.tool_id,
-        row.policy.map(|policy| policy.status),
+        row.policy.map(|policy| match row.policy_set_hash {
+            // No policy gave that verdict (SPEC POLICY-5).
+            Some(hash) if hash == stand_in_hash().to_string() => "no-policy".to_owned(),
+            _ => policy.status,
+        }),
         row.execution.map(|execution| execution.status),
         row.answer.map(|answer| format!("answer: {}", answer.kind)),
         row.signature.map(|_| "signed".to_owned()),
@@ -246,6 +251,7 @@ struct Row {
     call_id: Option<String>,
     tool_id: Option<String>,
     policy: Option<Status>,
+    policy_set_hash: Option<String>,
     execution: Option<Status>,
     answer: Option<Kind>,
     signature: Option<String>,

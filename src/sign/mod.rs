@@ -222,6 +222,7 @@ const INSECURE_DEV_SEED: &[u8; 32] = b"aegis-insecure-dev-key-not-real!";
 mod tests {
     use super::*;
 
+    /// SPEC [KEY-4].
     #[test]
     fn the_dev_key_is_the_published_one() {
         let key = SigningKey::insecure_dev();
@@ -276,6 +277,7 @@ mod tests {
         assert_eq!(fault.to_string(), "signature does not match this line");
     }
 
+    /// SPEC [WIRE-1].
     #[test]
     fn texts_have_one_spelling() {
         let key = SigningKey::from_seed(&[3; 32]).public_key();

@@ -78,6 +78,7 @@ pub struct StoreError {
 mod tests {
     use super::*;
 
+    /// SPEC [KEY-13].
     #[test]
     fn a_store_is_read_whole_or_not_at_all() {
         let key = PublicKey::from_bytes([7; 32]);
@@ -96,6 +97,7 @@ mod tests {
         }
     }
 
+    /// SPEC [KEY-8].
     #[test]
     fn no_keys_accept_nothing() {
         let key = PublicKey::from_bytes([7; 32]);

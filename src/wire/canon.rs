@@ -506,6 +506,7 @@ mod tests {
         );
     }
 
+    /// SPEC [CANON-15]: what is written.
     #[test]
     fn rust_values_take_the_same_way() {
         assert_eq!(

@@ -211,6 +211,7 @@ mod tests {
         assert_eq!(Digest::from_hex(&whole.to_string()), Ok(whole));
     }
 
+    /// SPEC [WIRE-2].
     #[test]
     fn genesis_is_64_zeros() {
         assert_eq!(Digest::GENESIS.to_string(), "0".repeat(64));

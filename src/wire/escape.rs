@@ -133,6 +133,7 @@ mod tests {
         assert_eq!(EscapedPath(path).to_string(), "a/\\xff\\u{a}é");
     }
 
+    /// SPEC [CLI-8].
     #[test]
     fn cut_at_the_bound_and_not_before() {
         let at = "x".repeat(MAX_CHARS);

@@ -266,6 +266,7 @@ bodies! {
 mod tests {
     use super::*;
 
+    /// SPEC [LINE-22].
     #[test]
     fn text_is_cut_at_the_bound_and_on_a_boundary() {
         let mut cuts = BTreeMap::new();

@@ -163,3 +163,6 @@ fn failure(stop: &Stop, peer: &str) -> Option<String> {
         Stop::Chain(error) => Some(format!("wrap audit failed: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,7 @@ fn the_two_readers_agree() {
     }
 }
 
-/// [CANON-12] at the bound and one past it.
+/// The bound of SPEC [VERIFY-55], and one past it.
 #[test]
 fn depth_is_bounded() {
     for (open, close) in [("[", "]"), (r#"{"":"#, "}")] {
@@ -95,14 +95,17 @@ fn cases() -> BTreeMap<String, Fixture> {
 }
 
 const CANONICAL: &[(&str, &str, &str)] = &[
+    // SPEC [CANON-2].
     ("object-empty", " { } ", "{}"),
     ("array-empty", "[\n]", "[]"),
+    // SPEC [CANON-3].
     (
         "array-order-stays",
         "[3, 1, 2, true, false, \"\"]",
         r#"[3,1,2,true,false,""]"#,
     ),
     ("text-alone", "\t\"a\"\r\n", r#""a""#),
+    // SPEC [CANON-1].
     (
         "names-by-length",
         r#"{"aa":1,"a":2,"":3}"#,
@@ -158,11 +161,18 @@ const CANONICAL: &[(&str, &str, &str)] = &[
         r#"{"a\n":1,"a":2,"a\\":3,"a!":4}"#,
         r#"{"a":2,"a\n":1,"a!":4,"a\\":3}"#,
     ),
+    // SPEC [CANON-6]: U+212B and U+FB01 have other normal forms.
+    (
+        "text-as-it-is",
+        "\" \u{212b}\u{fb01}e\u{301} Ab\u{a0} \"",
+        "\" \u{212b}\u{fb01}e\u{301} Ab\u{a0} \"",
+    ),
     (
         "names-composed-and-not",
         "{\"e\u{301}\":1,\"\u{e9}\":2}",
         "{\"e\u{301}\":1,\"\u{e9}\":2}",
     ),
+    // SPEC [CANON-4].
     (
         "escapes-short",
         r#""\"\\\/\b\f\n\r\t""#,
@@ -188,6 +198,7 @@ const CANONICAL: &[(&str, &str, &str)] = &[
         r#""\u2028\u2029\u0085""#,
         "\"\u{2028}\u{2029}\u{85}\"",
     ),
+    // SPEC [CANON-5].
     ("integer-0", "0", "0"),
     ("integer-2^53-1", "[9007199254740991]", "[9007199254740991]"),
     (
@@ -205,6 +216,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
         b"\xef\xbb\xbf{}",
         "expected a value at byte 0",
     ),
+    // SPEC [CANON-10].
     (
         "null-alone",
         b"null",
@@ -215,6 +227,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
         br#"{"a":[{"b":null}]}"#,
         "null at $.a[0].b; absent fields must be omitted, never null",
     ),
+    // SPEC [CANON-7].
     (
         "float",
         b"[1.5]",
@@ -230,6 +243,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
         b"[1e2]",
         "floating-point value at $[0] is outside the JCS value space",
     ),
+    // SPEC [CANON-8].
     (
         "negative-zero",
         b"[-0]",
@@ -240,6 +254,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
         b"[1,-1]",
         "negative integer at $[1] is outside the JCS value space",
     ),
+    // SPEC [CANON-9].
     (
         "integer-2^53",
         b"[9007199254740992]",
@@ -260,6 +275,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
         br#"{"a":1.5,"b":1,"b":1}"#,
         "duplicate member `b`",
     ),
+    // SPEC [CANON-11].
     (
         "duplicate-by-escape",
         br#"{"a":1,"\u0061":1}"#,
@@ -276,6 +292,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
         "duplicate member `b`",
     ),
     ("leading-zero", b"[01]", "leading zero at byte 2"),
+    // SPEC [CANON-13].
     (
         "lone-surrogate",
         br#"["\ud800"]"#,
@@ -286,6 +303,7 @@ const REFUSED: &[(&str, &[u8], &str)] = &[
         b"[\"\x01\"]",
         "raw control character in a string at byte 2",
     ),
+    // SPEC [CANON-12].
     ("invalid-utf8", b"[\"\xff\"]", "invalid UTF-8 at byte 2"),
     ("trailing-text", b"{} x", "trailing characters at byte 3"),
     ("form-feed", b"[\x0c]", "expected a value at byte 1"),

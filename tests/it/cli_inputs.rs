@@ -52,7 +52,7 @@ fn elsewhere() -> LineHash {
 }
 
 /// The rulings of SPEC §8.8 over the Segments of one directory:
-/// [VERIFY-59] [VERIFY-60] [VERIFY-61] [SEG-5].
+/// [SEG-5] [VERIFY-37] [VERIFY-47] [VERIFY-60] [VERIFY-61].
 #[test]
 fn segments_bear_witness() {
     for (name, files) in witnesses().into_iter().chain(contradictions()) {
@@ -181,6 +181,7 @@ fn followed_names_are_bare() {
     }
 }
 
+/// SPEC [CLI-5] [VERIFY-43] [VERIFY-59].
 #[test]
 fn directories_are_their_regular_records() {
     let dir = TempDir::new().expect("a folder");
@@ -214,6 +215,7 @@ fn directories_are_their_regular_records() {
     );
 }
 
+/// SPEC [CLI-8] [MODEL-6].
 #[test]
 fn links_and_odd_names() {
     let dir = TempDir::new().expect("a folder");
@@ -245,6 +247,31 @@ fn links_and_odd_names() {
             ran.stderr
         );
     }
+}
+
+/// SPEC [VERIFY-58]: each of two files may decide an approval, one file not
+/// twice.
+#[test]
+fn approvals_are_compared_within_a_file() {
+    let dir = TempDir::new().expect("a folder");
+    let mut chain = Chain::opened();
+    chain.decision("apr-1").close();
+    write(dir.path(), "a.aarl", &chain);
+    write(dir.path(), "b.aarl", &chain);
+    let verdicts = |args: &[&str]| {
+        let ran = Aegis::verify().dir(dir.path()).args(args).run();
+        let rows = ran.stdout.lines();
+        rows.filter(|row| row.starts_with("Verified") || row.starts_with("Tampered"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let both = ["Verified (unpinned)"; 2];
+    assert_eq!(verdicts(&["a.aarl", "b.aarl"]), both);
+    assert_eq!(verdicts(&["."]), both);
+    chain.open().decision("apr-1").close();
+    write(dir.path(), "b.aarl", &chain);
+    let twice = "Tampered: line at session 1 seq 1 decides approval apr-1 a second time";
+    assert_eq!(verdicts(&["."]), [both[0], twice]);
 }
 
 /// A pipe is read once, to its end.

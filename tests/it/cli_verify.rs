@@ -86,6 +86,7 @@ fn usage_errors() {
     snapshot!("help", Aegis::verify().arg("--help"));
 }
 
+/// SPEC [CLI-3] [CLI-5] [CLI-6] [CLI-10] [CLI-11] [CLI-12].
 #[test]
 fn records_by_name() {
     let dir = folder();
@@ -137,7 +138,7 @@ fn records_by_name() {
     );
 }
 
-/// [CLI-10], [CLI-11], [CLI-12]: what programs read.
+/// What programs read.
 #[test]
 fn json_says_what_the_text_says() {
     let dir = folder();
@@ -164,6 +165,7 @@ fn json_says_what_the_text_says() {
     }
 }
 
+/// SPEC [CLI-1] [CLI-7] [KEY-8] [KEY-13].
 #[test]
 fn pins() {
     let dir = folder();
@@ -220,7 +222,7 @@ fn pins() {
     }
 }
 
-/// [VERIFY-62], and one finding for all inputs.
+/// SPEC [VERIFY-36] [VERIFY-48] [VERIFY-62], and one finding for all inputs.
 #[test]
 fn expected_heads() {
     let dir = folder();

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+/// SPEC [POLICY-5]: no policy was asked, so none is said to have allowed it.
 #[test]
 fn every_step_ends_as_it_should() {
     let shown = demo();
@@ -13,7 +14,7 @@ fn every_step_ends_as_it_should() {
         "\n  Verified (pinned to ",
         "\n  Tampered: line at session 0 seq 2 chains to ",
         "\n  Indeterminate: session 0 has no close record and nothing anchors beyond it; 0 call(s) in flight",
-        "\n  seq 3  outcome  call-1       echo         allowed success answer: result signed",
+        "\n  seq 3  outcome  call-1       echo         no-policy success answer: result signed",
         "answer: tool_error",
         "\n  (exit code 0)",
         "\n  (exit code 1)",
@@ -21,6 +22,7 @@ fn every_step_ends_as_it_should() {
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
+    assert!(!text.contains("allowed"), "{text}");
 }
 
 #[test]

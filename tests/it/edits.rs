@@ -193,7 +193,7 @@ proptest! {
         assert_not_verified(&rows)?;
     }
 
-    /// What a crash leaves: [SESS-3].
+    /// What a crash leaves: SPEC [VERIFY-7].
     #[test]
     fn a_cut_is_no_forgery_and_is_judged_by_what_is_left(chain in record(), at in any::<Index>()) {
         let before = chain.bytes();

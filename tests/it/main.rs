@@ -20,6 +20,10 @@ mod published;
 mod segments;
 mod signatures;
 mod spec;
+#[cfg(feature = "record")]
+mod syscalls;
+#[cfg(feature = "record")]
+mod terminal;
 mod vectors;
 #[cfg(feature = "record")]
 mod wrap;

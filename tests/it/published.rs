@@ -13,6 +13,7 @@ use crate::assemble::{Chain, foreign_key, intent, outcome};
 use crate::exe::Aegis;
 use crate::kit::{assert_folder, fixtures};
 
+/// SPEC [CHAIN-2] [CHAIN-3] [CHAIN-5] [VER-2].
 #[test]
 fn the_golden_session_is_rebuilt_to_the_byte() {
     let chain = golden();
@@ -63,6 +64,7 @@ fn verify_prints_what_is_published() {
     }
 }
 
+/// SPEC [KEY-9] [KEY-10].
 #[test]
 fn a_pin_decides_whose_key_is_accepted() {
     let path = fixtures().join("published/tampered/untrusted_key.aarl");
@@ -83,6 +85,7 @@ fn golden() -> Chain {
             role: Some("ops".to_owned()),
             session: Some("sess-golden".to_owned()),
             matched_rule: Some("block-smoke".to_owned()),
+            // SPEC [LINE-10]: two paths that differ, and it is Verified.
             fs: Some(FsAxis {
                 path_raw: "./notes.md".to_owned(),
                 path_canonical: "/fixtures/notes.md".to_owned(),

@@ -234,6 +234,7 @@ fn a_directory_is_made_with_its_parents_and_private() {
     }
 }
 
+/// SPEC [SEG-5].
 #[test]
 fn the_next_start_anchors_what_a_killed_one_left() {
     for durability in ["full", "intent", "process"] {
@@ -251,6 +252,7 @@ fn the_next_start_anchors_what_a_killed_one_left() {
     }
 }
 
+/// SPEC [SEG-2].
 #[test]
 fn a_start_that_is_killed_at_any_moment_leaves_a_segment_or_none() {
     let room = Room::new();

@@ -167,6 +167,7 @@ fn the_small_order_encodings_are_what_they_are_called() {
     assert_eq!(canonical.count(), 8);
 }
 
+/// SPEC [KEY-1] [KEY-2] [KEY-3]: `judge` compares all four.
 #[test]
 fn points_of_small_order_added_to_the_key_or_to_r() {
     let mut cases = Vec::new();
@@ -192,6 +193,7 @@ fn points_of_small_order_added_to_the_key_or_to_r() {
     assert!(answers[64..].iter().any(|&holds| !holds));
 }
 
+/// SPEC [KEY-1].
 #[test]
 fn keys_and_r_of_small_order_never_verify() {
     let encodings = small_order_encodings();
@@ -243,6 +245,7 @@ fn one_half_of_small_order_is_enough_to_refuse() {
     assert!(equation_holds.iter().all(|&held| held >= 16));
 }
 
+/// SPEC [KEY-1].
 #[test]
 fn s_at_or_above_the_order_is_refused() {
     // The order of the base point, RFC 8032 §5.1, little-endian.

@@ -1,14 +1,16 @@
-//! SPEC.md against itself and against the tree: its rules have ids that
-//! somebody cites, and what it prints hashes to what it publishes.
+//! SPEC.md against itself and against the tree: its rules have ids that tests
+//! cite, and what it prints hashes to what it publishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use aegis::wire::escape::Escaped;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+mod citations;
 mod vectors;
 
 #[test]
@@ -26,35 +28,6 @@ fn every_rule_id_is_stated_once_and_numbered_without_a_hole() {
         let expected: BTreeSet<_> = (1..=numbers.len()).collect();
         assert_eq!(numbers, expected, "numbers of {family}");
     }
-}
-
-#[test]
-fn every_rule_is_cited_or_says_why_not() {
-    let stated: BTreeSet<_> = bracketed_ids(&spec()).into_iter().collect();
-    let families: BTreeSet<_> = stated.iter().map(|id| split_id(id).0).collect();
-    let listed: BTreeSet<_> = UNCITED
-        .iter()
-        .flat_map(|(ids, _)| ids.split_whitespace())
-        .map(str::to_owned)
-        .collect();
-    let cited = citations();
-
-    let missing: Vec<_> = stated
-        .difference(&cited)
-        .filter(|id| !listed.contains(*id))
-        .collect();
-    assert!(missing.is_empty(), "cited nowhere: {missing:?}");
-
-    let unknown: Vec<_> = cited
-        .iter()
-        .chain(&listed)
-        .filter(|id| families.contains(split_id(id).0) && !stated.contains(*id))
-        .collect();
-    assert!(unknown.is_empty(), "not in SPEC.md: {unknown:?}");
-    assert!(
-        UNCITED.iter().all(|(_, reason)| !reason.is_empty()),
-        "a reason is missing"
-    );
 }
 
 #[test]
@@ -113,6 +86,41 @@ fn published_hashes_are_those_of_the_printed_bytes() {
     let unchecked: Vec<_> = blocks.keys().filter(|b| !checked.contains(*b)).collect();
     assert!(unchecked.is_empty(), "blocks without a hash: {unchecked:?}");
     assert_eq!(checked.len(), blocks.len() + POLICY_SETS + STAND_INS);
+}
+
+/// SPEC [CLI-8]: what is printed otherwise than it stands is the table's, and
+/// the backslash.
+#[test]
+fn the_characters_that_are_escaped_are_those_of_the_table() {
+    let text = spec();
+    let from = text.find("| Escaped | Code points |").expect("the table");
+    let rows = text[from..].lines().skip(2).take(2);
+    let point = |text: &str| {
+        let digits = text.trim().trim_start_matches("U+");
+        u32::from_str_radix(digits, 16).expect("a code point")
+    };
+    let ranges: Vec<_> = rows
+        .flat_map(|row| row.split('|').nth(2).expect("a second cell").split(", "))
+        .map(|range| {
+            let (first, last) = range.split_once(" to ").unwrap_or((range, range));
+            point(first)..=point(last)
+        })
+        .collect();
+    assert!(ranges.len() > 15, "{ranges:x?}");
+    for c in (0..=0x10_ffff).filter_map(char::from_u32) {
+        let code = u32::from(c);
+        let is_listed = ranges.iter().any(|range| range.contains(&code)) || code & 0xfffe == 0xfffe;
+        let expected = match c {
+            '\\' => "\\\\".to_owned(),
+            _ if is_listed => format!("\\u{{{code:x}}}"),
+            c => c.to_string(),
+        };
+        assert_eq!(
+            Escaped(c.encode_utf8(&mut [0; 4])).to_string(),
+            expected,
+            "{code:x}"
+        );
+    }
 }
 
 #[test]
@@ -199,24 +207,6 @@ fn split_id(id: &str) -> (&str, usize) {
     (family, number.parse().expect("a small number"))
 }
 
-/// Ids cited in a source file under src/ or tests/.
-fn citations() -> BTreeSet<String> {
-    let mut cited = BTreeSet::new();
-    let mut pending = vec![root().join("src"), root().join("tests")];
-    while let Some(dir) = pending.pop() {
-        for entry in fs::read_dir(&dir).expect("a source directory is readable") {
-            let path = entry.expect("an entry is readable").path();
-            if path.is_dir() {
-                pending.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                let text = fs::read_to_string(&path).expect("a source file is readable");
-                cited.extend(bracketed_ids(&text));
-            }
-        }
-    }
-    cited
-}
-
 /// From the heading that starts with `heading` to the next of its level.
 fn section<'a>(text: &'a str, heading: &str) -> &'a str {
     let start = text.find(&format!("\n{heading}")).expect("the section") + 1;
@@ -278,73 +268,3 @@ const GENESIS: &str = "000000000000000000000000000000000000000000000000000000000
 const DEV_SEED: &[u8; 32] = b"aegis-insecure-dev-key-not-real!";
 const POLICY_SETS: usize = 5;
 const STAND_INS: usize = 4;
-
-/// Rules that no file has to cite, and why. A citation is an id in brackets
-/// in a source file; a rule that has one needs no entry here.
-const UNCITED: &[(&str, &str)] = &[
-    (
-        "MODEL-1 MODEL-2 MODEL-3 MODEL-4 MODEL-5 MODEL-6",
-        "shape of the file: for the tests of wire, chain and verify",
-    ),
-    ("WIRE-1 WIRE-2", "forms of values: for the tests of wire"),
-    (
-        "CANON-1 CANON-2 CANON-3 CANON-4 CANON-5 CANON-6 CANON-7 CANON-8 CANON-9 CANON-10 \
-         CANON-11 CANON-12 CANON-13 CANON-14 CANON-15",
-        "canonical form: for the tests of wire",
-    ),
-    (
-        "CHAIN-1 CHAIN-2 CHAIN-3 CHAIN-4 CHAIN-5 CHAIN-6 CHAIN-7 CHAIN-8 CHAIN-9",
-        "the chain rule: for the tests of wire and chain",
-    ),
-    (
-        "DUR-1 DUR-2 DUR-3 DUR-4 DUR-5 DUR-6 DUR-7 DUR-8 DUR-9",
-        "durability: for the tests of chain with a faulty sink",
-    ),
-    (
-        "LINE-1 LINE-2 LINE-3 LINE-4 LINE-5 LINE-6 LINE-7 LINE-8 LINE-9 LINE-10 LINE-11 \
-         LINE-12 LINE-13 LINE-14 LINE-15 LINE-16 LINE-17 LINE-18 LINE-19 LINE-20 LINE-21 \
-         LINE-22 LINE-23 LINE-24 LINE-25",
-        "what an emitter writes: for the tests of wire, chain and wrap",
-    ),
-    (
-        "POLICY-1 POLICY-2 POLICY-3 POLICY-4 POLICY-5",
-        "for the tests of whatever computes policy_set_hash",
-    ),
-    (
-        "SESS-1 SESS-2 SESS-3 SESS-4 SESS-5 SESS-6 SESS-7",
-        "Sessions in one file: for the tests of chain and verify",
-    ),
-    (
-        "SEG-1 SEG-2 SEG-3 SEG-4 SEG-5",
-        "audit directories: for the tests of chain and verify",
-    ),
-    (
-        "VERIFY-1 VERIFY-2 VERIFY-3 VERIFY-4 VERIFY-5 VERIFY-6 VERIFY-7 VERIFY-8 VERIFY-9 \
-         VERIFY-10 VERIFY-11 VERIFY-12 VERIFY-13 VERIFY-14 VERIFY-15 VERIFY-16 VERIFY-17 \
-         VERIFY-18 VERIFY-19 VERIFY-20 VERIFY-21 VERIFY-22 VERIFY-23 VERIFY-24 VERIFY-25 \
-         VERIFY-26 VERIFY-27 VERIFY-28 VERIFY-29 VERIFY-30 VERIFY-31 VERIFY-32 VERIFY-33 \
-         VERIFY-34 VERIFY-35 VERIFY-36 VERIFY-37 VERIFY-38 VERIFY-39 VERIFY-40 VERIFY-41 \
-         VERIFY-42 VERIFY-43 VERIFY-44 VERIFY-45 VERIFY-46 VERIFY-47 VERIFY-48 VERIFY-49 \
-         VERIFY-50 VERIFY-51 VERIFY-52 VERIFY-53 VERIFY-54 VERIFY-55 VERIFY-56 VERIFY-57 \
-         VERIFY-58 VERIFY-59 VERIFY-60 VERIFY-61 VERIFY-62 VERIFY-63",
-        "the walk, its reasons and rulings: for the tests of verify",
-    ),
-    (
-        "KEY-1 KEY-2 KEY-3 KEY-4 KEY-5 KEY-6 KEY-7 KEY-8 KEY-9 KEY-10 KEY-11 KEY-12 KEY-13 \
-         KEY-14",
-        "signatures, pins and key files: for the tests of sign, verify and chain",
-    ),
-    (
-        "ENV-1 ENV-2 ENV-3 ENV-4",
-        "digests over raw bytes: for the tests of wrap",
-    ),
-    (
-        "VER-1 VER-2 VER-3 VER-4",
-        "about how this format may change: nothing runs that could show it",
-    ),
-    (
-        "CLI-1 CLI-2 CLI-3 CLI-4 CLI-5 CLI-6 CLI-7 CLI-8 CLI-9 CLI-10 CLI-11 CLI-12 CLI-13 \
-         CLI-14 CLI-15 CLI-16",
-        "text, exit codes and JSON: for the tests of cli",
-    ),
-];

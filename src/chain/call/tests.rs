@@ -28,6 +28,7 @@ fn passed(mut call: Call) -> Call {
     call
 }
 
+/// SPEC [LINE-8] [LINE-13].
 #[test]
 fn an_answered_call() {
     let outcome = outcome("echo", |call| {
@@ -51,6 +52,7 @@ fn an_answered_call() {
     }
 }
 
+/// SPEC [LINE-13] [LINE-14].
 #[test]
 fn a_call_that_nobody_judged_says_so() {
     let outcome = outcome("echo", |call| {
@@ -69,6 +71,7 @@ fn a_call_that_nobody_judged_says_so() {
     }
 }
 
+/// SPEC [LINE-6] [LINE-14].
 #[test]
 fn a_dropped_call_keeps_its_standing() {
     let dropped = outcome("echo", |call| drop(passed(call)));
@@ -81,6 +84,7 @@ fn a_dropped_call_keeps_its_standing() {
     assert_eq!(unjudged["policy"]["reason"], "not evaluated");
 }
 
+/// SPEC [LINE-6] [LINE-14].
 #[test]
 fn a_call_dropped_by_a_panic_is_a_trap() {
     let outcome = outcome("echo", |call| {
@@ -98,6 +102,7 @@ fn a_call_dropped_by_a_panic_is_a_trap() {
     );
 }
 
+/// SPEC [LINE-14] [LINE-21].
 #[test]
 fn every_way_to_go_without_an_answer() {
     for (why, kind, reason) in [
@@ -139,6 +144,7 @@ fn every_way_to_go_without_an_answer() {
     }
 }
 
+/// SPEC [LINE-21].
 #[test]
 fn killed_refused_and_held_back() {
     let killed = outcome("echo", |call| {
@@ -183,6 +189,7 @@ fn killed_refused_and_held_back() {
     );
 }
 
+/// SPEC [LINE-22] [LINE-23].
 #[test]
 fn long_texts_are_cut_and_noted() {
     let tool = "\u{1}".repeat(MAX_TEXT_BYTES + 1);
@@ -286,6 +293,7 @@ fn a_standing_that_no_outcome_could_carry_is_refused() {
     assert_eq!(recorded["answer"]["kind"], "protocol_error");
 }
 
+/// SPEC [CHAIN-8].
 #[test]
 fn an_outcome_that_failed_is_not_tried_again() {
     // open, flush, intent, outcome.
@@ -302,6 +310,7 @@ fn an_outcome_that_failed_is_not_tried_again() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
+    // SPEC [LINE-24] [LINE-25] [MODEL-2].
     // Every row passes `check`, which takes the canonical form only.
     #[test]
     fn whatever_is_written_is_canonical_and_within_the_bound(

@@ -28,6 +28,7 @@ fn refusal(path: &Path) -> String {
     open(path).err().unwrap().to_string().replace(&shown, "A")
 }
 
+/// SPEC [MODEL-3] [SESS-2] [SESS-3] [SESS-7].
 #[test]
 fn sessions_follow_each_other_in_a_private_file() {
     let directory = tempfile::tempdir().unwrap();
@@ -35,8 +36,11 @@ fn sessions_follow_each_other_in_a_private_file() {
     let first = record(&path);
     first.close(Totals::default()).unwrap();
     drop(first);
+    let before = fs::read(&path).unwrap();
     drop(record(&path));
-    let rows = check(&fs::read(&path).unwrap());
+    let after = fs::read(&path).unwrap();
+    assert!(after.starts_with(&before));
+    let rows = check(&after);
     assert_eq!(of_type(&rows, "open").len(), 2);
     assert_eq!(of_type(&rows, "close").len(), 2);
     assert_eq!(mode(&path), 0o600);
@@ -44,6 +48,7 @@ fn sessions_follow_each_other_in_a_private_file() {
     assert_eq!(mode(&directory.path().join("new")), 0o700);
 }
 
+/// SPEC [SESS-5].
 #[test]
 fn a_second_writer_is_refused() {
     let directory = tempfile::tempdir().unwrap();
@@ -69,6 +74,7 @@ fn a_descriptor_that_a_new_process_holds_does_not_keep_the_lock() {
     drop(copy);
 }
 
+/// SPEC [SESS-7].
 #[test]
 fn only_a_regular_file_by_its_own_name_is_opened() {
     let directory = tempfile::tempdir().unwrap();
@@ -209,6 +215,7 @@ fn record_with_fault(fault: FileFault, fail_at: usize) -> (Vec<u8>, Option<Strin
     (fs::read(&path).unwrap(), error)
 }
 
+/// SPEC [CHAIN-6] [MODEL-3].
 #[test]
 fn a_fault_at_any_operation_leaves_whole_rows() {
     let (whole, error) = record_with_fault(FileFault::Refused, usize::MAX);

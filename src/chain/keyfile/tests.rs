@@ -66,6 +66,7 @@ fn missing_directories_are_made_private() {
     ));
 }
 
+/// SPEC [CLI-13].
 #[test]
 fn nothing_that_exists_is_overwritten() {
     let dir = directory();
@@ -171,6 +172,7 @@ fn again() -> Option<PathBuf> {
     env::var_os("AEGIS_KEYFILE_TEST_DIR").map(PathBuf::from)
 }
 
+/// SPEC [KEY-12].
 #[test]
 fn no_umask_widens_or_breaks_the_mode() {
     if let Some(dir) = again() {
@@ -190,6 +192,7 @@ fn no_umask_widens_or_breaks_the_mode() {
     }
 }
 
+/// SPEC [CLI-13].
 #[test]
 fn a_failed_write_keeps_the_old_key_and_leaves_no_partial_one() {
     if let Some(dir) = again() {
@@ -215,6 +218,7 @@ fn a_failed_write_keeps_the_old_key_and_leaves_no_partial_one() {
     assert_eq!(kept.public_key(), key.public_key());
 }
 
+/// SPEC [KEY-11].
 #[test]
 fn a_seed_with_at_most_one_line_end_loads() {
     let dir = directory();
@@ -230,6 +234,7 @@ fn a_seed_with_at_most_one_line_end_loads() {
     }
 }
 
+/// SPEC [KEY-11].
 #[test]
 fn whatever_is_not_a_seed_is_named() {
     let dir = directory();
@@ -289,6 +294,7 @@ fn whatever_is_not_a_seed_is_named() {
     }
 }
 
+/// SPEC [KEY-12].
 #[test]
 fn a_file_that_others_can_use_is_refused() {
     let dir = directory();
@@ -302,6 +308,7 @@ fn a_file_that_others_can_use_is_refused() {
     }
 }
 
+/// SPEC [KEY-12].
 #[test]
 fn a_file_of_another_user_is_refused() {
     assert!(trusted(1000, 1000));

@@ -54,6 +54,7 @@ impl Place {
     }
 }
 
+/// SPEC [CLI-14].
 #[test]
 fn a_file_cut_anywhere_is_appendable_after_recovery() {
     let rows = session(1, None);
@@ -108,6 +109,7 @@ fn a_hole_in_the_last_session_is_cut_out_with_what_follows() {
     place.append();
 }
 
+/// SPEC [CLI-14] [MODEL-3].
 #[test]
 fn pieces_are_never_overwritten() {
     let rows = session(1, None);
@@ -132,6 +134,7 @@ fn a_piece_left_by_a_death_on_the_way_is_harmless() {
     assert_eq!(place.bytes(), rows);
 }
 
+/// SPEC [CLI-14].
 #[test]
 fn what_no_accident_leaves_is_not_cut() {
     let rows = session(2, None);
@@ -167,6 +170,7 @@ fn what_no_accident_leaves_is_not_cut() {
     }
 }
 
+/// SPEC [CLI-14].
 #[test]
 fn damage_before_a_later_session_is_not_cut() {
     let first = session(1, None);
@@ -189,6 +193,7 @@ fn damage_before_a_later_session_is_not_cut() {
     assert_eq!((place.bytes(), place.piece(1)), (bytes, None));
 }
 
+/// SPEC [CLI-14].
 #[test]
 fn other_files_are_left_alone() {
     let place = place(b"dear diary\n");
@@ -201,6 +206,7 @@ fn other_files_are_left_alone() {
     assert!(!missing.exists());
 }
 
+/// SPEC [CLI-14].
 #[test]
 fn a_file_in_use_is_left_alone() {
     let rows = session(1, None);

@@ -86,6 +86,7 @@ fn follows_of(prepared: &Prepared) -> Vec<&str> {
     follows.map(|follows| follows.segment.as_str()).collect()
 }
 
+/// SPEC [SEG-1] [SEG-2].
 #[test]
 fn a_segment_is_hidden_until_it_is_published() {
     let room = Room::new();
@@ -120,6 +121,7 @@ fn a_segment_is_hidden_until_it_is_published() {
     assert!(random.len() == 16 && random.bytes().all(|b| b.is_ascii_hexdigit()));
 }
 
+/// SPEC [SEG-4].
 #[test]
 fn the_ended_are_followed_once_and_the_live_not_at_all() {
     let room = Room::new();
@@ -159,6 +161,7 @@ fn what_one_start_has_claimed_is_left_to_it_until_it_fails() {
     );
 }
 
+/// SPEC [SEG-3].
 #[test]
 fn a_killed_writers_segment_is_followed_at_its_last_line() {
     let room = Room::new();
@@ -175,6 +178,7 @@ fn a_killed_writers_segment_is_followed_at_its_last_line() {
     }
 }
 
+/// SPEC [SEG-3].
 #[test]
 fn so_many_are_followed_at_once_and_the_rest_later() {
     for more in [0, 1] {
@@ -201,6 +205,7 @@ fn a_start_that_fails_leaves_nothing() {
     assert_eq!(room.names(), Vec::<String>::new());
 }
 
+/// SPEC [SEG-4].
 #[test]
 fn what_cannot_be_followed_does_not_stand_before_others() {
     let room = Room::new();

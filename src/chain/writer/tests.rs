@@ -8,6 +8,7 @@ use super::super::testing::{
 use super::*;
 use crate::wire::facts::Follows;
 
+/// SPEC [CHAIN-1] [CHAIN-4].
 #[test]
 fn eight_threads_write_one_chain() {
     let sink = MemorySink::new();
@@ -81,6 +82,7 @@ fn record_until_failure(sink: &FaultSink, durability: Durability) -> Option<Stri
     Some(text)
 }
 
+/// SPEC [CHAIN-7] [CHAIN-8] [CHAIN-9]: it does not go on at all.
 #[test]
 fn a_fault_at_any_operation_ends_all_recording() {
     for durability in [Durability::Full, Durability::Process] {
@@ -105,8 +107,10 @@ fn a_fault_at_any_operation_ends_all_recording() {
     }
 }
 
+/// SPEC [DUR-6].
 #[test]
 fn an_outcome_is_flushed_though_nobody_waits() {
+    assert!(MAX_UNFLUSHED <= Duration::from_millis(50));
     let sink = GateSink::default();
     let writer = open(sink.clone(), Durability::Intent).unwrap();
     let call = writer.begin("echo", Digest::of(b"")).unwrap();
@@ -125,6 +129,7 @@ fn an_outcome_is_flushed_though_nobody_waits() {
     writer.close(Totals::default()).unwrap();
 }
 
+/// SPEC [CHAIN-9] [DUR-6].
 #[test]
 fn a_flush_that_nobody_waits_for_breaks_the_writer_too() {
     // open, flush, intent, outcome, and the timer's flush.
@@ -161,6 +166,7 @@ fn a_listener_may_drop_the_last_clone() {
     heard.recv().unwrap();
 }
 
+/// SPEC [DUR-7] [DUR-9].
 #[test]
 fn the_mode_decides_what_is_flushed() {
     for (durability, flushes) in [
@@ -181,6 +187,7 @@ fn the_mode_decides_what_is_flushed() {
     }
 }
 
+/// SPEC [KEY-14].
 #[test]
 fn the_dev_key_signs_nothing_that_is_kept() {
     let sink = FaultSink::new(usize::MAX);
@@ -201,6 +208,7 @@ fn the_dev_key_signs_nothing_that_is_kept() {
     assert_eq!(check(&sink.bytes()).len(), 2);
 }
 
+/// SPEC [LINE-2] [SESS-4].
 #[test]
 fn a_session_closes_once_and_only_without_open_calls() {
     let sink = MemorySink::new();
@@ -240,6 +248,7 @@ fn follows(count: usize) -> SessionStart {
     start
 }
 
+/// SPEC [LINE-24].
 #[test]
 fn an_open_line_has_its_own_bound() {
     let size = |count| {
@@ -252,6 +261,7 @@ fn an_open_line_has_its_own_bound() {
     let each = size(2).unwrap() - size(1).unwrap();
     let most = 1 + (MAX_OPEN_BYTES - size(1).unwrap()) / each;
     assert!(size(most).unwrap() > MAX_LINE_BYTES);
+    assert_eq!((MAX_LINE_BYTES, MAX_OPEN_BYTES), (65_536, 1_048_576));
     let sink = MemorySink::new();
     let refused = Writer::open(sink.clone(), key(), follows(most + 1)).map(drop);
     assert!(matches!(refused, Err(ChainError::TooLong { .. })));

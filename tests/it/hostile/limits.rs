@@ -18,6 +18,7 @@ fn nested(depth: usize) -> Chain {
     chain
 }
 
+/// SPEC [VERIFY-46].
 pub(super) fn limits(cases: &mut Cases) {
     cases.verified("levels-64", &nested(MAX_DEPTH));
     let reason = "line 2 exceeds the verifier limit of 64 levels";

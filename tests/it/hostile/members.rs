@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Cases, With as _};
 use crate::assemble::Chain;
 
+/// SPEC [LINE-1] [WIRE-1] [VERIFY-9] [VERIFY-10] [VERIFY-24] [VERIFY-25] [VERIFY-26].
 pub(super) fn header(cases: &mut Cases) {
     let hash = "a".repeat(64);
     for (member, reason, values) in [
@@ -70,8 +71,22 @@ pub(super) fn header(cases: &mut Cases) {
     let mut chain = Chain::opened();
     chain.raw_signed(json!({"line_type": "close", "added": {"later": [true, "", {}]}}));
     cases.verified("member-unknown", &chain);
+    times(cases);
 }
 
+/// SPEC [LINE-2]: the time is the emitter's claim.
+fn times(cases: &mut Cases) {
+    let mut chain = Chain::opened();
+    chain
+        .raw(json!({"line_type": "intent", "call_id": "c", "time": "9999-12-31T23:59:59.999Z"}))
+        .raw_signed(json!({"line_type": "outcome", "call_id": "c", "time": "yesterday"}))
+        .raw_signed(json!({"line_type": "close", "time": 0}));
+    cases
+        .verified("time-of-any-kind", &chain)
+        .comment("later than the next, no time, no text: nobody judges by it");
+}
+
+/// SPEC [CANON-11] [VERIFY-22].
 pub(super) fn duplicates(cases: &mut Cases) {
     let plain = Chain::session("c");
     let doubled = |row: usize, from: &str, to: &str| {
@@ -141,6 +156,7 @@ pub(super) fn duplicates(cases: &mut Cases) {
         .comment("names are compared exactly: this is another member");
 }
 
+/// SPEC [VER-2] [VERIFY-27] [VERIFY-28] [VERIFY-44].
 pub(super) fn schema(cases: &mut Cases) {
     for (how, value, reason) in [
         ("missing", None, "no schema_version"),
@@ -235,6 +251,7 @@ pub(super) fn schema(cases: &mut Cases) {
         .comment("the cap does not excuse the Line behind it");
 }
 
+/// SPEC [VERIFY-34] [VERIFY-35].
 pub(super) fn decisions(cases: &mut Cases) {
     let twice = |i: u64, n: u64, id: &str| {
         format!("line at session {i} seq {n} decides approval {id} a second time")

@@ -214,6 +214,7 @@ fn opens(cases: &mut Cases, hash: LineHash) {
 }
 
 /// A cap does not stop the walk, and the first one is told: [VERIFY-3].
+/// SPEC [VERIFY-6]: a cap before what the end would say.
 pub(super) fn caps(cases: &mut Cases) {
     let unknown = |n: u64, token: &str| {
         format!("unknown line type `{token}` at session 0 seq {n}, newer emitter")

@@ -6,6 +6,7 @@ use super::members::set;
 use super::{Cases, With as _};
 use crate::assemble::{Chain, LineHash, foreign_key, intent};
 
+/// SPEC [SESS-2] [SESS-3] [VERIFY-17] [VERIFY-18] [VERIFY-45].
 pub(super) fn boundaries(cases: &mut Cases) {
     let hash = LineHash::of(b"elsewhere");
     let mut chain = Chain::new();
@@ -89,6 +90,7 @@ pub(super) fn boundaries(cases: &mut Cases) {
 }
 
 /// How a Session begins, in a file of one or after one that did not end.
+/// SPEC [SESS-1] [WIRE-2] [KEY-6] [VERIFY-7] [VERIFY-29] [VERIFY-30] [VERIFY-31].
 pub(super) fn beginnings(cases: &mut Cases) {
     let hash = LineHash::of(b"elsewhere");
     let key = Chain::new().key.public_key().to_string();
@@ -154,6 +156,7 @@ pub(super) fn beginnings(cases: &mut Cases) {
     );
 }
 
+/// SPEC [CHAIN-4] [VERIFY-11] [VERIFY-12] [VERIFY-36] [VERIFY-42].
 pub(super) fn links(cases: &mut Cases) {
     let broken = |n: u64, found: LineHash, expected: LineHash| {
         format!(
@@ -238,6 +241,7 @@ pub(super) fn links(cases: &mut Cases) {
         .with("args", args);
 }
 
+/// SPEC [SESS-4] [VERIFY-33].
 pub(super) fn after_close(cases: &mut Cases) {
     let follows = "line at session 0 seq 4 follows the close of its session";
     for (name, append) in [
@@ -295,6 +299,7 @@ pub(super) fn after_close(cases: &mut Cases) {
     );
 }
 
+/// SPEC [VERIFY-41] [VERIFY-52] [VERIFY-53] [VERIFY-63].
 pub(super) fn in_flight(cases: &mut Cases) {
     let open = |c: u64| {
         format!(

@@ -22,6 +22,7 @@ fn at(i: u64, n: u64, fault: &str) -> String {
     format!("line at session {i} seq {n}: {fault}")
 }
 
+/// SPEC [LINE-3] [WIRE-1] [VERIFY-13].
 pub(super) fn missing(cases: &mut Cases) {
     for (line, row) in [("open", 0), ("outcome", 2), ("close", 3)] {
         for (how, member, value) in [
@@ -76,6 +77,7 @@ pub(super) fn missing(cases: &mut Cases) {
         .with("coverage", "session 0 seq 0");
 }
 
+/// SPEC [CHAIN-2] [KEY-5] [KEY-6] [VERIFY-2] [VERIFY-14] [VERIFY-16].
 pub(super) fn wrong(cases: &mut Cases) {
     let mismatch = |n| at(0, n, MISMATCH);
     let plain = Chain::session("c");
@@ -138,6 +140,7 @@ pub(super) fn wrong(cases: &mut Cases) {
 }
 
 /// Signatures that a weaker predicate accepts, and such as mean nothing.
+/// SPEC [KEY-1].
 pub(super) fn weak(cases: &mut Cases) {
     let mismatch = |n| at(0, n, MISMATCH);
     let plain = Chain::session("c");
@@ -197,6 +200,7 @@ pub(super) fn weak(cases: &mut Cases) {
         .with("note", "signed_intents: 1");
 }
 
+/// SPEC [KEY-7] [KEY-9] [VERIFY-32].
 pub(super) fn keys(cases: &mut Cases) {
     let dev = Chain::new().key;
     let foreign = foreign_key();
@@ -231,6 +235,26 @@ pub(super) fn keys(cases: &mut Cases) {
         )
         .with("args", format!("--key {}", dev.public_key()))
         .with("coverage", "session 0 seq 3");
+    let mut mixed = Chain::opened();
+    mixed.call("c").key = foreign.clone();
+    mixed.close();
+    let other = format!(
+        "line was signed under key {}, not {}",
+        foreign.key_id(),
+        dev.key_id()
+    );
+    cases
+        .tampered(
+            "pin-to-both-keys-of-a-changed-one",
+            "signature",
+            at(0, 3, &other),
+            &mixed,
+        )
+        .comment("a key that the caller accepts is still not the one of the Session")
+        .with(
+            "args",
+            format!("--key {} --key {}", foreign.public_key(), dev.public_key()),
+        );
     let one = format!("Verified (pinned to {})", dev.key_id());
     cases
         .add("pin", &[("verdict", &one)], (&Chain::session("c")).into())
@@ -251,6 +275,7 @@ pub(super) fn keys(cases: &mut Cases) {
 }
 
 /// Keys that are none, or of small order, or nearly so.
+/// SPEC [KEY-1] [VERIFY-15].
 pub(super) fn weak_keys(cases: &mut Cases) {
     let not_a_key = at(0, 0, "not a valid ed25519 public key");
     for (n, encoding) in SMALL_ORDER.iter().enumerate() {
@@ -302,6 +327,7 @@ pub(super) fn weak_keys(cases: &mut Cases) {
         .comment("a key with a small-order part is odd, and the predicate accepts it");
 }
 
+/// SPEC [CHAIN-3] [VER-1] [VERIFY-5] [VERIFY-38] [VERIFY-39] [VERIFY-49] [VERIFY-50] [VERIFY-51].
 pub(super) fn unknown_types(cases: &mut Cases) {
     let unknown = "unknown line type `attestation` at session 0 seq 1, newer emitter";
     let chain = |f: &dyn Fn(&mut Chain)| {
@@ -379,6 +405,23 @@ pub(super) fn unknown_types(cases: &mut Cases) {
             &record,
         );
     }
+    let record = chain(&|c| {
+        c.raw_signed(attest(json!({}))).close();
+        c.edit(1, |line| {
+            set(line, "signature", None);
+        });
+    });
+    let whole = chain(&|c| {
+        c.raw_signed(attest(json!({})));
+    });
+    let reason = format!(
+        "line at session 0 seq 2 chains to {}, but the line before it hashes to {}",
+        whole.tail,
+        record.hash(1)
+    );
+    cases
+        .tampered("unknown-signature-removed", "chain-broken", reason, &record)
+        .comment("the line hash covers the signature");
     let record = chain(&|c| {
         c.key = foreign_key();
         c.raw_signed(attest(json!({})));

@@ -22,6 +22,7 @@ fn value_at() -> usize {
     intent_row(&Chain::opened()).len() + r#""x":"#.len()
 }
 
+/// SPEC [CANON-7] [CANON-8] [CANON-9] [CANON-10] [CANON-15] [VERIFY-23].
 pub(super) fn numbers(cases: &mut Cases) {
     for (name, value) in [("number-0", "0"), ("number-2^53-1", "9007199254740991")] {
         cases.verified(name, &with_member(&format!(r#""x":{value}"#)));
@@ -98,6 +99,7 @@ pub(super) fn numbers(cases: &mut Cases) {
     }
 }
 
+/// SPEC [CANON-12] [CANON-13] [VERIFY-20].
 pub(super) fn strings(cases: &mut Cases) {
     for (name, text) in [
         ("escape-quote", r#"\""#),
@@ -173,6 +175,7 @@ pub(super) fn strings(cases: &mut Cases) {
     }
 }
 
+/// SPEC [MODEL-5] [VERIFY-19] [VERIFY-21].
 pub(super) fn structure(cases: &mut Cases) {
     let end = value_at() - r#","x":"#.len();
     for (name, tail, what, at) in [
@@ -286,6 +289,7 @@ pub(super) fn structure(cases: &mut Cases) {
         .with("note", "non_canonical_rows: 1");
 }
 
+/// SPEC [MODEL-1] [MODEL-4] [MODEL-5] [VERIFY-40] [VERIFY-43].
 pub(super) fn rows(cases: &mut Cases) {
     let plain = Chain::session("c");
     let bytes = plain.bytes();
@@ -299,6 +303,17 @@ pub(super) fn rows(cases: &mut Cases) {
         .with("note", "non_canonical_rows: 4");
     cases.verified("rows-blank", text.replace('\n', "\n\n \t\r\n"));
     cases.verified("rows-blank-first", format!("\n\r\n{text}"));
+    let mut counted = plain.clone();
+    counted.rows[2] = b"12".to_vec();
+    let counted = String::from_utf8(counted.bytes()).expect("text");
+    // SPEC [VERIFY-8].
+    cases
+        .malformed(
+            "rows-blank-before-a-fault",
+            "line 3: not a JSON object",
+            format!("\n{}", counted.replace('\n', "\n \t\r\n")),
+        )
+        .comment("rows are counted without the blank ones");
     let empty = "no lines to verify";
     cases.indeterminate("empty", "empty", empty, "");
     cases.indeterminate("empty-rows", "empty", empty, "\n \t\r\n\n");

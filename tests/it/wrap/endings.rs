@@ -9,6 +9,7 @@ use super::record::{assert_answered, assert_unanswered};
 /// What is said when the child leaves first.
 const LEFT_EARLY: &str = "aegis wrap: child process exited before the client closed stdin\n";
 
+/// SPEC [CLI-16].
 #[test]
 fn the_exit_code_is_the_childs() {
     for code in [0, 1, 7, 127, 255] {
@@ -22,6 +23,7 @@ fn the_exit_code_is_the_childs() {
     }
 }
 
+/// SPEC [CLI-16].
 #[test]
 fn a_child_that_leaves_early_with_0_is_a_failure() {
     let setup = Setup::server(&[]);
@@ -57,6 +59,7 @@ fn a_child_that_closes_its_output_before_it_exits_keeps_its_code() {
     ended.record.assert_verified();
 }
 
+/// SPEC [CLI-16].
 #[test]
 fn a_child_that_a_signal_ends_gives_128_and_its_number() {
     for signal in [1, 2, 6, 9, 15] {
@@ -72,6 +75,7 @@ fn a_child_that_a_signal_ends_gives_128_and_its_number() {
     }
 }
 
+/// SPEC [LINE-21].
 #[test]
 fn a_child_that_the_kernel_stops_for_a_system_call_is_a_trap() {
     let setup = Setup::server(&[]);
@@ -87,6 +91,7 @@ fn a_child_that_the_kernel_stops_for_a_system_call_is_a_trap() {
     assert_eq!(outcome["answer"], json!({"kind": "none"}));
 }
 
+/// SPEC [CLI-16] [SESS-4].
 #[test]
 fn signals_are_passed_on_and_end_in_a_close_line() {
     for (signal, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1)] {

@@ -60,6 +60,7 @@ fn a_key_that_is_missing_starts_nothing() {
     assert!(!setup.audit().exists());
 }
 
+/// SPEC [CHAIN-8] [CLI-16].
 #[test]
 fn a_full_disk_ends_the_session_before_anything_unrecorded_goes_on() {
     for durability in ["intent", "full", "process"] {

@@ -13,6 +13,7 @@ use super::harness::{Session, Setup, call, sha256, until};
 /// How often wrap is killed; `AEGIS_TEST_KILLS` asks for more.
 const KILLS: u64 = 20;
 
+/// SPEC [LINE-7].
 #[test]
 fn every_effect_has_its_intent_when_wrap_is_killed() {
     let kills = std::env::var("AEGIS_TEST_KILLS").map_or(KILLS, |n| n.parse().unwrap());

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::harness::{Setup, sha256};
 use super::record::{assert_passed_through, assert_unanswered};
 
+/// SPEC [LINE-22] [LINE-23].
 #[test]
 fn a_name_past_a_kibibyte_is_cut_and_kept_as_a_digest() {
     let setup = Setup::server(&[]);
@@ -41,6 +42,7 @@ fn a_name_past_a_kibibyte_is_cut_and_kept_as_a_digest() {
     }
 }
 
+/// SPEC [LINE-21].
 #[test]
 fn frames_that_cannot_be_read_have_an_intent_and_an_outcome() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::harness::{Setup, call, sha256};
 use super::record::{Record, assert_answered, assert_passed_through, assert_unanswered};
 
+/// SPEC [LINE-21].
 #[test]
 fn answered_calls_say_what_the_answer_was() {
     let setup = Setup::server(&[]);
@@ -95,6 +96,7 @@ fn scripted(answer: &str) -> Value {
     record.outcomes().next().unwrap().clone()
 }
 
+/// SPEC [LINE-14] [LINE-21].
 #[test]
 fn calls_that_nobody_answers_say_why() {
     let setup = Setup::server(&["--exit-after", "1"]);
@@ -118,6 +120,7 @@ fn calls_that_nobody_answers_say_why() {
     assert_unanswered(outcome, "none", reason);
 }
 
+/// SPEC [LINE-20] [LINE-21].
 #[test]
 fn calls_without_an_id_say_that_no_answer_can_be_matched() {
     let setup = Setup::server(&[]).with_ledger();
@@ -144,6 +147,7 @@ fn calls_without_an_id_say_that_no_answer_can_be_matched() {
     assert_eq!(setup.effects(), effects);
 }
 
+/// SPEC [LINE-21].
 #[test]
 fn calls_without_a_usable_name_are_unknown() {
     let setup = Setup::server(&[]);
@@ -253,6 +257,7 @@ fn both_sides_may_use_an_id_at_the_same_time() {
     assert_answered(record.outcome(&request), &answer, json!({"kind": "result"}));
 }
 
+/// SPEC [LINE-21].
 #[test]
 fn of_one_id_in_flight_twice_the_oldest_call_takes_the_answer() {
     let setup = Setup::server(&[]);
@@ -350,6 +355,7 @@ fn a_batch_of_answers_that_cannot_be_read_strictly_still_is_one() {
     assert_answered(&outcome, answer.as_bytes(), expected);
 }
 
+/// SPEC [DUR-7].
 #[test]
 fn the_open_line_says_who_what_and_how() {
     for (flag, durability) in [

@@ -33,6 +33,7 @@ impl Record {
     }
 
     /// Asserts that the file is Verified under the test's key, without a note.
+    /// SPEC [LINE-4] [LINE-5] [LINE-6] [LINE-25]: a signed intent and a call without outcome are notes, a `checkpoint` is not Verified.
     #[track_caller]
     pub(super) fn assert_verified(&self) {
         assert!(
@@ -102,6 +103,7 @@ impl Record {
 
 /// Asserts what every outcome of wrap says as long as no policy is asked, and
 /// that it is consistent with its intent.
+/// SPEC [LINE-8] [LINE-18] [LINE-21].
 #[track_caller]
 pub(super) fn assert_passed_through(record: &Record, outcome: &Value, tool: &str) {
     let intent = record.intent_of(outcome);
@@ -123,6 +125,7 @@ pub(super) fn assert_passed_through(record: &Record, outcome: &Value, tool: &str
 }
 
 /// Asserts that a Call was relayed and had no answer.
+/// SPEC [LINE-13] [LINE-21].
 #[track_caller]
 pub(super) fn assert_unanswered(outcome: &Value, kind: &str, reason: &str) {
     let expected = json!({"status": "host_denied", "reason": reason});
@@ -133,6 +136,7 @@ pub(super) fn assert_unanswered(outcome: &Value, kind: &str, reason: &str) {
 }
 
 /// Asserts that a Call had the answer `frame`, and what it was.
+/// SPEC [ENV-1] [LINE-21].
 #[track_caller]
 pub(super) fn assert_answered(outcome: &Value, frame: &[u8], answer: Value) {
     let frame = frame.strip_suffix(b"\n").unwrap_or(frame);

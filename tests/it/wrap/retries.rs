@@ -59,6 +59,7 @@ fn a_retry_names_the_call_that_asked() {
     assert_eq!(record.outcome(&third).get("resumes"), None);
 }
 
+/// SPEC [LINE-16].
 #[test]
 fn without_a_state_a_retry_names_its_call_only_if_it_is_one() {
     let setup = Setup::server(&[]);
@@ -104,6 +105,7 @@ fn a_task_is_kept_as_the_digest_of_its_id_in_both_eras() {
     assert_eq!(record.outcomes().count(), 3);
 }
 
+/// SPEC [LINE-21].
 #[test]
 fn a_cancelled_call_says_so_unless_it_is_answered() {
     let setup = Setup::server(&[]);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::harness::{Setup, call};
 use super::record::{assert_answered, assert_passed_through};
 
+/// SPEC [LINE-6].
 #[test]
 fn many_threads_of_pipelined_calls_have_one_outcome_each() {
     const THREADS: usize = 8;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::harness::{Setup, call, sha256, until};
 
 /// Asserts that the server behind wrap answers `input` as it does alone.
+/// SPEC [CLI-15].
 #[track_caller]
 fn assert_transparent(input: &[u8]) -> (Setup, Vec<u8>) {
     let setup = Setup::server(&[]);
@@ -73,6 +74,7 @@ fn line_ends_blank_lines_and_noise_pass_unchanged() {
     for outcome in record.outcomes() {
         assert_eq!(outcome["answer"], json!({"kind": "result"}));
     }
+    // SPEC [ENV-1].
     // The digest is over the frame as it came: with CR, without LF.
     let mut first = call(0, "crlf", json!({})).to_string().into_bytes();
     first.push(b'\r');
@@ -192,6 +194,7 @@ fn one_byte_at_a_time_passes_unchanged() {
     ended.record.assert_verified();
 }
 
+/// SPEC [CLI-15].
 #[test]
 fn any_bytes_reach_the_server_and_come_back() {
     // The server is an echo, so what comes back has passed in both directions.

@@ -101,6 +101,7 @@ fn keygen_writes_a_private_key_and_prints_its_public_half() {
     assert_eq!(mode & 0o7777, 0o600);
 }
 
+/// SPEC [CLI-13].
 #[test]
 fn keygen_replaces_a_key_only_by_force() {
     let dir = tempfile::tempdir().unwrap();
