@@ -205,6 +205,11 @@ impl Frame {
         }
     }
 
+    /// Reads the bytes before `\n` from the start.
+    pub(crate) fn reader(&self) -> FrameBytes<'_> {
+        FrameBytes { frame: self, at: 0 }
+    }
+
     fn pieces(&self, mut sink: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let file = match &self.body {
             Body::Memory(bytes) => {
@@ -236,6 +241,28 @@ impl Frame {
     /// Whether the frame is in a spool file instead of in memory.
     pub(crate) fn is_spooled(&self) -> bool {
         matches!(self.body, Body::Spooled(_))
+    }
+}
+
+/// The bytes of a frame, from the start.
+pub(crate) struct FrameBytes<'a> {
+    frame: &'a Frame,
+    at: u64,
+}
+
+impl Read for FrameBytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let rest = usize::try_from(self.frame.len - self.at).unwrap_or(usize::MAX);
+        let want = rest.min(buffer.len());
+        match &self.frame.body {
+            Body::Memory(bytes) => {
+                let at = usize::try_from(self.at).unwrap_or(usize::MAX);
+                buffer[..want].copy_from_slice(&bytes[at..at + want]);
+            }
+            Body::Spooled(file) => file.read_exact_at(&mut buffer[..want], self.at)?,
+        }
+        self.at += want as u64;
+        Ok(want)
     }
 }
 

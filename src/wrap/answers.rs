@@ -1,6 +1,7 @@
 //! The lane from the child to the client: every answer to a Call has its
 //! outcome before it goes on.
 
+use std::io::{BufReader, Read as _};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -72,20 +73,19 @@ impl Answers {
         frame: &Frame,
         digest: &mut impl FnMut() -> Result<Digest<Response>, Stop>,
     ) -> Result<Option<Mark>, Stop> {
-        if frame.is_spooled() || self.shared.pending.is_empty() {
+        if self.shared.pending.is_empty() {
             return Ok(None);
         }
-        let mut bytes = Vec::new();
-        frame
-            .hash_into(&mut |piece| bytes.extend_from_slice(piece))
-            .map_err(Stop::Spool)?;
-        let is_batch = bytes.trim_ascii_start().first() == Some(&b'[');
-        let answers = if is_batch {
-            serde_json::from_slice(&bytes)
-        } else {
-            serde_json::from_slice(&bytes).map(|answer| vec![answer])
+        let bytes = || BufReader::new(frame.reader());
+        let first = bytes().bytes().find(|byte| {
+            byte.as_ref()
+                .map_or(true, |byte| !byte.is_ascii_whitespace())
+        });
+        let answers = match first {
+            Some(Ok(b'[')) => serde_json::from_reader(bytes()),
+            _ => serde_json::from_reader(bytes()).map(|answer| vec![answer]),
         };
-        let Ok(answers): Result<Vec<Loose<'_>>, _> = answers else {
+        let Ok(answers): Result<Vec<Loose>, _> = answers else {
             return Ok(None);
         };
         let mut last = None;
@@ -97,7 +97,7 @@ impl Answers {
 
     fn loose_answer(
         &mut self,
-        read: Loose<'_>,
+        read: Loose,
         digest: &mut impl FnMut() -> Result<Digest<Response>, Stop>,
     ) -> Result<Option<Mark>, Stop> {
         let (Some(id), None) = (read.id, read.method) else {
@@ -126,9 +126,8 @@ impl Answers {
 
 /// The members that make an object an answer, whatever stands in the others.
 #[derive(Deserialize)]
-struct Loose<'a> {
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
+struct Loose {
+    id: Option<Box<RawValue>>,
     method: Option<IgnoredAny>,
     result: Option<IgnoredAny>,
     error: Option<IgnoredAny>,

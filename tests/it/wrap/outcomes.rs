@@ -86,7 +86,12 @@ fn an_error_that_is_null_is_no_error() {
 
 /// The outcome of a call with the id 1 that a server answers with this line.
 fn scripted(answer: &str) -> Value {
-    let script = format!("read -r line; printf '%s\\n' '{answer}'; cat >/dev/null");
+    says(&format!("printf '%s\\n' '{answer}'"))
+}
+
+/// The outcome of one call to a server that answers by this shell command.
+fn says(command: &str) -> Value {
+    let script = format!("read -r line; {command}; cat >/dev/null");
     let setup = Setup::command(&["sh", "-c", &script]);
     let mut session = setup.start();
     session.call(1, "t", json!({}));
@@ -351,6 +356,18 @@ fn a_batch_of_answers_that_cannot_be_read_strictly_still_is_one() {
     let notice = r#"{"method":"a"}"#;
     let answer = format!(r#"[{notice},{{"id":1,"result":{{"x":1,"x":2}}}}]"#);
     let outcome = scripted(&answer);
+    let expected = json!({"kind": "result", "unreadable": true});
+    assert_answered(&outcome, answer.as_bytes(), expected);
+}
+
+#[test]
+fn a_spooled_answer_that_cannot_be_read_strictly_still_is_one() {
+    let (before, after) = (r#"{"id":1,"result":{"x":1,"x":""#, r#""}}"#);
+    let padding = (8 << 20) + 1;
+    let outcome = says(&format!(
+        "printf '{before}'; head -c {padding} /dev/zero | tr '\\0' a; printf '{after}\\n'"
+    ));
+    let answer = format!("{before}{}{after}", "a".repeat(padding));
     let expected = json!({"kind": "result", "unreadable": true});
     assert_answered(&outcome, answer.as_bytes(), expected);
 }
