@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::exe::skip;
+
 const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
 const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\
     \"params\":{\"name\":\"echo\",\"arguments\":{\"text\":\"x\"}}}\n";
@@ -87,7 +89,7 @@ fn trace(room: &Path, audit: &str, mode: &str) -> Option<Trace> {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut child) = spawned else {
-        eprintln!("SKIPPED: there is no strace here");
+        skip("there is no strace here");
         return None;
     };
     // Where tracing is not permitted it has ended before it reads.
@@ -95,7 +97,7 @@ fn trace(room: &Path, audit: &str, mode: &str) -> Option<Trace> {
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if said.contains("strace: ") && said.contains("not permitted") {
-        eprintln!("SKIPPED: {said}");
+        skip(&said);
         return None;
     }
     assert!(output.status.success(), "{said}");

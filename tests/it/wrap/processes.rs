@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::harness::{Setup, is_alive, until};
 use super::record::Record;
+use crate::exe::skip;
 
 /// Asserts that the grandchild of a session that `end` ends is gone with it.
 fn assert_grandchild_dies(flags: &[&str], end: impl FnOnce(&mut super::harness::Session<'_>)) {
@@ -62,7 +63,7 @@ fn a_child_that_left_early_is_noticed_behind_a_grandchild_that_holds_its_output(
 #[test]
 fn a_grandchild_in_a_session_of_its_own_dies() {
     if !has("setsid") {
-        eprintln!("SKIPPED: there is no setsid here");
+        skip("there is no setsid here");
         return;
     }
     // Reparented twice: its parent leaves at once.
@@ -79,7 +80,7 @@ fn a_grandchild_in_a_session_of_its_own_dies() {
 #[test]
 fn a_child_that_leaves_its_group_is_killed_too() {
     if !has("perl") {
-        eprintln!("SKIPPED: there is no perl here");
+        skip("there is no perl here");
         return;
     }
     // It joins the group of a child of its own, and ignores what it can.

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 
 use super::harness::{Setup, call};
+use crate::exe::skip;
 
 /// Everything that may move a cursor, and bytes that are no text.
 const HOSTILE: &[u8] = b"a\x1b[2J\x1b]0;t\x07\x08\r\xff\xfe\xc2\x9b\xe2\x80\xae\0z\n";
@@ -28,11 +29,11 @@ fn a_pipe_gets_every_byte() {
 #[test]
 fn a_terminal_gets_no_control_of_the_child() {
     let Ok(version) = Command::new("script").arg("--version").output() else {
-        eprintln!("SKIPPED: there is no `script` here to make a terminal");
+        skip("there is no `script` here to make a terminal");
         return;
     };
     if !String::from_utf8_lossy(&version.stdout).contains("util-linux") {
-        eprintln!("SKIPPED: `script` is not that of util-linux");
+        skip("`script` is not that of util-linux");
         return;
     }
     let setup = Setup::server(&[]);
