@@ -61,6 +61,22 @@ pub(super) trait Verb: FromArgs {
 
 /// Reads the arguments of a verb.
 pub(super) fn parse<T: Verb>(args: &[OsString]) -> Result<T, Stop> {
+    let asks_for_help = |arg: &OsString| arg == "--help" || arg == "-h";
+    if let [only] = args
+        && asks_for_help(only)
+    {
+        return Err(Stop::Help(help::<T>()));
+    }
+    if args
+        .iter()
+        .take_while(|arg| *arg != "--")
+        .any(asks_for_help)
+    {
+        // A file of that name behind a wildcard must not turn a check green.
+        return Err(Stop::Usage(
+            "--help is only for itself, without other arguments".to_owned(),
+        ));
+    }
     let encoded = encode_all(args)?;
     let encoded: Vec<&str> = encoded.iter().map(String::as_str).collect();
     T::from_args(&["aegis", T::NAME], &encoded).map_err(|stop| match stop.status {
@@ -151,7 +167,10 @@ fn encode(arg: &OsString, out: &mut Vec<String>) {
 
 fn encode_whole(arg: &OsString, out: &mut Vec<String>) {
     match arg.to_str() {
-        Some(text) if text != "-" && !text.starts_with(PREFIX) => out.push(text.to_owned()),
+        // argh would take the bare word for a call for help.
+        Some(text) if !matches!(text, "-" | "help") && !text.starts_with(PREFIX) => {
+            out.push(text.to_owned());
+        }
         _ => {
             let hex = hex::Hex(arg.as_encoded_bytes());
             out.push(format!("{PREFIX}{hex}"));
@@ -192,7 +211,7 @@ mod tests {
 
     #[test]
     fn every_argument_survives() {
-        for arg in ["a", "", "-", "\u{f8ff}2d", "a=b", "é"] {
+        for arg in ["a", "", "-", "help", "\u{f8ff}2d", "a=b", "é"] {
             round_trip(arg.into());
         }
         #[cfg(unix)]

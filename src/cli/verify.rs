@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -149,7 +149,7 @@ impl Verify {
         let mut keys = self.keys.clone();
         if let Some(path) = &self.trust_store {
             let shown = EscapedPath(path);
-            let text = fs::read_to_string(path).map_err(|e| {
+            let text = read_bounded(path).map_err(|e| {
                 ui::error(format_args!("read trust store {shown}: {e}"));
                 Exit::Unreadable
             })?;
@@ -170,6 +170,20 @@ impl Verify {
         }
         Ok(options)
     }
+}
+
+/// The text of a trust store.
+fn read_bounded(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = fs::File::open(path)?;
+    file.take(MAX_STORE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_STORE_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            "a trust store has at most 16 MiB",
+        ));
+    }
+    Ok(text)
 }
 
 /// A run over all inputs.
@@ -405,6 +419,9 @@ fn notes(name: &Path, report: &Report) {
 fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
+
+/// About 250 000 keys.
+const MAX_STORE_BYTES: u64 = 16 << 20;
 
 /// More than any machine has cores, and few enough to start them all.
 const MAX_THREADS: usize = 256;

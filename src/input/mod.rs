@@ -64,7 +64,8 @@ impl Source {
                 if metadata.is_dir() {
                     return Err(io::ErrorKind::IsADirectory.into());
                 }
-                if metadata.is_file() {
+                // Some files of the system say that they are empty and are not.
+                if metadata.is_file() && metadata.len() > 0 {
                     let bounded = Bounded {
                         file,
                         left: metadata.len(),

@@ -4,12 +4,15 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::Followed;
 use super::reason::{FormatFault, Limit};
 use super::seen::NameRef;
 use crate::sign::{KeyCache, PublicKey, Signature, SignatureFault};
 use crate::wire::decode::{Name, Row, RowFault};
 use crate::wire::digest::{self, Digest};
-use crate::wire::facts::Follows;
 use crate::wire::line::SCHEMA_VERSION;
 
 /// A row that is not blank.
@@ -56,7 +59,7 @@ pub(super) enum Kind {
 pub(super) struct Open {
     pub(super) public_key: Option<PublicKey>,
     pub(super) prev_session_tail: Option<Digest<digest::Line>>,
-    pub(super) follows: Vec<Follows>,
+    pub(super) follows: Vec<Followed>,
 }
 
 /// How a Line is signed.
@@ -201,7 +204,7 @@ fn kind(row: &Row<'_>, line_type: String) -> Kind {
                 .string(Name::PublicKey)
                 .and_then(|key| PublicKey::from_hex(&key).ok()),
             prev_session_tail: row.digest(Name::PrevSessionTail),
-            follows: row.member(Name::Follows).unwrap_or_default(),
+            follows: follows(row),
         }),
         "intent" => Kind::Intent(call()),
         "outcome" => Kind::Outcome(call()),
@@ -209,6 +212,62 @@ fn kind(row: &Row<'_>, line_type: String) -> Kind {
         "close" => Kind::Close,
         "checkpoint" => Kind::Checkpoint,
         _ => Kind::Unknown(line_type),
+    }
+}
+
+/// What an `open` Line says it follows. Whatever is not of the form that
+/// SPEC [SEG-3] gives names no file, and is not passed over for that.
+fn follows(row: &Row<'_>) -> Vec<Followed> {
+    let entries = match row.member::<Vec<Entry>>(Name::Follows) {
+        Some(entries) => entries,
+        None if row.has(Name::Follows) => vec![Entry::Other(IgnoredAny)],
+        None => Vec::new(),
+    };
+    entries
+        .into_iter()
+        .map(|entry| match entry {
+            Entry::Object { segment, tail } => Followed {
+                segment: segment.0,
+                tail: Digest::from_hex(&tail.0).ok(),
+            },
+            Entry::Other(_) => Followed {
+                segment: String::new(),
+                tail: None,
+            },
+        })
+        .collect()
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    Object {
+        #[serde(default)]
+        segment: Text,
+        #[serde(default)]
+        tail: Text,
+    },
+    Other(IgnoredAny),
+}
+
+/// A string; whatever else counts as an empty one.
+#[derive(Default, Deserialize)]
+#[serde(from = "AnyText")]
+struct Text(String);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AnyText {
+    Text(String),
+    Other(IgnoredAny),
+}
+
+impl From<AnyText> for Text {
+    fn from(text: AnyText) -> Self {
+        match text {
+            AnyText::Text(text) => Self(text),
+            AnyText::Other(_) => Self::default(),
+        }
     }
 }
 

@@ -32,7 +32,6 @@ pub use trust::{PinnedKeys, StoreError, Trust, read_store};
 
 use crate::wire::digest::{Digest, Line, PublicKey};
 use crate::wire::escape::Shortened;
-use crate::wire::facts::Follows;
 use examine::KeyRing;
 use walk::{Keep, Walk};
 
@@ -139,7 +138,7 @@ pub struct Report {
     pub notes: Notes,
     /// Segments that verified `open` Lines follow, their names cut at 1 KiB,
     /// which no file's name reaches.
-    pub follows: Vec<Follows>,
+    pub follows: Vec<Followed>,
     /// Whether the Line that the caller expects was met.
     pub expected_head_met: bool,
     /// Whether the walk stopped at a row that is not followed.
@@ -194,6 +193,15 @@ pub enum VerifiedAs {
     PinnedTo(Digest<PublicKey>),
     /// Provenance: the caller supplied each of its keys.
     Pinned,
+}
+
+/// A Segment that an `open` Line says it follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// Its bare file name; empty where the Line names none.
+    pub segment: String,
+    /// The hash of its last Line; absent where the Line has none in wire form.
+    pub tail: Option<Digest<Line>>,
 }
 
 /// Calls that have an intent and no outcome.

@@ -219,7 +219,11 @@ impl std::fmt::Display for FormatFault {
             Self::Row(RowFault::Duplicate(name)) => {
                 write!(f, "duplicate member `{}`", Escaped(name))
             }
-            Self::Row(fault) => Escaped(&fault.to_string()).fmt(f),
+            Self::Row(RowFault::ValueSpace(offence)) => {
+                let escaped = offence.with_path(|path| Escaped(path).to_string());
+                RowFault::ValueSpace(escaped).fmt(f)
+            }
+            Self::Row(fault) => fault.fmt(f),
             Self::NoLineType => f.write_str("no line_type"),
             Self::NoSeq => f.write_str("no seq"),
             Self::NoPrevHash => f.write_str("no prev_hash"),

@@ -11,8 +11,7 @@ use std::ffi::{OsStr, OsString};
 use super::reason::{Indeterminate, Tampered};
 use super::trust::Trust;
 use super::{Report, Verdict, VerifiedAs};
-use crate::wire::digest::Digest;
-use crate::wire::facts::Follows;
+use crate::wire::digest::{Digest, Line};
 
 /// A Segment and what its own walk found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,21 +34,22 @@ pub fn judge_segments(segments: &mut [Segment], trust: &Trust) {
     for (i, later) in segments.iter().enumerate() {
         let follows = later.report.iter().flat_map(|report| &report.follows);
         for follows in follows {
-            match by_name.get(OsStr::new(&follows.segment)) {
-                None => rulings.push((i, Ruling::Missing(follows.segment.clone()))),
-                Some(&earlier) => {
-                    if let Some(ruling) = judge(&segments[earlier], &later.name, follows) {
-                        rulings.push((earlier, ruling));
-                    }
-                }
+            let named = by_name.get(OsStr::new(&follows.segment));
+            let Some((&earlier, tail)) = named.zip(follows.tail) else {
+                rulings.push((i, Ruling::Missing(follows.segment.clone())));
+                continue;
+            };
+            if let Some(ruling) = judge(&segments[earlier], &follows.segment, tail, &later.name) {
+                rulings.push((earlier, ruling));
             }
         }
     }
-    // A contradiction outranks an absence, and both outrank an anchor.
+    // A contradiction outranks an absence, and that what an anchor makes of a
+    // file: so the absence is weighed once the anchors are.
     rulings.sort_by_key(|(_, ruling)| match ruling {
         Ruling::Contradicted(_) => 0,
-        Ruling::Missing(_) => 1,
-        Ruling::Anchored => 2,
+        Ruling::Anchored => 1,
+        Ruling::Missing(_) => 2,
     });
     for (i, ruling) in rulings {
         let Segment { name, report } = &mut segments[i];
@@ -61,20 +61,20 @@ pub fn judge_segments(segments: &mut [Segment], trust: &Trust) {
 
 /// What `later` says of a Segment that it follows; nothing when the Segment
 /// was not judged to its end.
-fn judge(segment: &Segment, later: &OsStr, follows: &Follows) -> Option<Ruling> {
+fn judge(segment: &Segment, name: &str, expected: Digest<Line>, later: &OsStr) -> Option<Ruling> {
     let report = segment
         .report
         .as_ref()
         .filter(|report| !report.limit_met && !report.newer)?;
     let found = report.head.unwrap_or(Digest::GENESIS);
-    Some(if found == follows.tail {
+    Some(if found == expected {
         Ruling::Anchored
     } else {
         Ruling::Contradicted(Tampered::SegmentTail {
-            segment: follows.segment.clone(),
+            segment: name.to_owned(),
             later: later.to_string_lossy().into_owned(),
             found,
-            expected: follows.tail,
+            expected,
         })
     })
 }

@@ -13,11 +13,12 @@ use super::examine::{Auth, Examined, KeyRing, Kind, Line, Open, Place, Presence}
 use super::reason::{FormatFault, Indeterminate, Limit, LineSignatureFault, Position, Tampered};
 use super::seen::{Approvals, Calls, NameRef};
 use super::trust::Trust;
-use super::{InFlight, MAX_FOLLOWS, MAX_IN_FLIGHT_NAMES, Notes, Report, Verdict, VerifiedAs};
+use super::{
+    Followed, InFlight, MAX_FOLLOWS, MAX_IN_FLIGHT_NAMES, Notes, Report, Verdict, VerifiedAs,
+};
 use crate::sign::{PublicKey, SignatureFault};
 use crate::wire::decode::RowFault;
 use crate::wire::digest::{self, Digest};
-use crate::wire::facts::Follows;
 use crate::wire::line::SCHEMA_VERSION;
 
 type KeyId = Digest<digest::PublicKey>;
@@ -41,7 +42,7 @@ pub(super) struct Walk {
     known_keys: HashSet<KeyId>,
     approvals: Approvals,
     calls: Calls,
-    follows: Vec<Follows>,
+    follows: Vec<Followed>,
     notes: Notes,
     /// The first thing that keeps the file from being Verified.
     cap: Option<Indeterminate>,
@@ -416,7 +417,7 @@ impl Walk {
         })
     }
 
-    fn note_follows(&mut self, follows: Vec<Follows>) {
+    fn note_follows(&mut self, follows: Vec<Followed>) {
         if self.follows.len() + follows.len() > MAX_FOLLOWS {
             self.cap(Indeterminate::Limit {
                 line: self.lines,

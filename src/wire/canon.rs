@@ -77,6 +77,20 @@ pub enum ValueSpaceError {
     },
 }
 
+impl ValueSpaceError {
+    /// The same with another spelling of its path.
+    pub(crate) fn with_path(&self, spell: impl FnOnce(&str) -> String) -> Self {
+        let mut spelt = self.clone();
+        match &mut spelt {
+            Self::Float { path }
+            | Self::TooLarge { path, .. }
+            | Self::Negative { path }
+            | Self::Null { path } => *path = spell(path),
+        }
+        spelt
+    }
+}
+
 /// The canonical form of a JSON text of any spelling.
 ///
 /// ```

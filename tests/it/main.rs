@@ -16,6 +16,7 @@ mod kit;
 mod layers;
 mod memory;
 mod published;
+mod rulings;
 #[cfg(feature = "record")]
 mod segments;
 mod signatures;
