@@ -113,13 +113,14 @@ fn no_byte_of_a_call_goes_on_before_the_flush_of_its_intent_has_returned() {
                     relay(&mut frames(&request), out.clone(), &mut station)
                 });
                 sink.wait_started(1);
-                assert_eq!(types(&sink), ["open", "intent"]);
-                assert_eq!(out.bytes(), b"");
-                sink.let_go();
+                let seen = (types(&sink), out.bytes());
+                // Judged once the lane cannot wait any more.
+                let_all_go(&sink);
                 assert!(matches!(lane.join().unwrap(), Stop::Eof));
+                assert_eq!(seen.0, ["open", "intent"]);
+                assert_eq!(seen.1, b"");
             });
             assert_eq!(out.bytes(), request.as_bytes());
-            let_all_go(&sink);
         }
     }
 }
@@ -184,11 +185,11 @@ fn in_mode_full_no_byte_of_an_answer_goes_on_before_the_flush_of_its_outcome() {
             relay(&mut frames(ANSWER), out.clone(), &mut station)
         });
         sink.wait_started(1);
-        assert_eq!(types(&sink), ["open", "intent", "outcome"]);
-        assert_eq!(out.bytes(), b"");
-        sink.let_go();
+        let seen = (types(&sink), out.bytes());
+        let_all_go(&sink);
         lane.join().unwrap();
+        assert_eq!(seen.0, ["open", "intent", "outcome"]);
+        assert_eq!(seen.1, b"");
     });
     assert_eq!(out.bytes(), ANSWER.as_bytes());
-    let_all_go(&sink);
 }
