@@ -51,7 +51,7 @@ impl TryFrom<Args> for Keygen {
             .out
             .ok_or_else(|| UsageError("keygen requires --out <PATH>".to_owned()))?;
         Ok(Self {
-            out: out.0.into(),
+            out: super::wrap::not_stdio("--out", out)?,
             force: args.force,
         })
     }

@@ -85,13 +85,23 @@ impl Args {
             ));
         }
         Ok(Wrap {
-            audit: Audit::at(PathBuf::from(audit.0)),
-            signing_key: signing_key.0.into(),
+            audit: Audit::at(not_stdio("--audit", audit)?),
+            signing_key: not_stdio("--signing-key", signing_key)?,
             durability: durability(self.durability.as_deref())?,
             max_frame: self.max_frame.as_deref().map(max_frame).transpose()?,
             command,
         })
     }
+}
+
+/// A path that has to be a file's.
+pub(super) fn not_stdio(option: &str, path: PathArg) -> Result<PathBuf, UsageError> {
+    if path.0 == "-" {
+        return Err(UsageError(format!(
+            "{option} needs a file, not standard input or output; ./- names a file of that name"
+        )));
+    }
+    Ok(path.0.into())
 }
 
 fn durability(mode: Option<&str>) -> Result<Durability, UsageError> {

@@ -184,4 +184,4 @@ impl Text {
 /// A SHA-256 over a part of a frame.
 pub(crate) type Sum = Digest<digest::Text>;
 
-pub(super) const TOOLS_CALL: &str = "tools/call";
+pub(in crate::rpc) const TOOLS_CALL: &str = "tools/call";

@@ -22,6 +22,8 @@ pub(super) struct Requests {
     scanner: Scanner,
     /// Calls that no answer can be matched to: concluded once they went on.
     unmatched: Vec<(Ticket, Unanswered)>,
+    /// The child reads no more.
+    reader_gone: bool,
 }
 
 impl Requests {
@@ -30,6 +32,7 @@ impl Requests {
             shared,
             scanner: Scanner::new(),
             unmatched: Vec::new(),
+            reader_gone: false,
         }
     }
 
@@ -137,6 +140,10 @@ impl Station for Requests {
     }
 
     fn went_on(&mut self) -> Result<(), Stop> {
+        if self.reader_gone {
+            // They did not, so they stay open to the end.
+            self.unmatched.clear();
+        }
         for (ticket, why) in self.unmatched.drain(..) {
             let ending = Ending::Unanswered(why);
             self.shared.pending.conclude(ticket, ending)?;
@@ -145,6 +152,7 @@ impl Station for Requests {
     }
 
     fn reader_gone(&mut self) {
+        self.reader_gone = true;
         // The child may answer what it has read; its own end will tell.
         self.shared.notify(Notice::ChildInputGone);
     }

@@ -130,16 +130,22 @@ impl Members {
     }
 }
 
-/// Whether `key` is one of the names that a lenient peer may read for another:
-/// Go's encoding/json takes members case-insensitively, and folds U+017F to
-/// `s` and U+212A to `k`.
-pub(super) fn is_case_variant(key: &str) -> bool {
-    if key.len() > LONGEST_VARIANT || WATCHED.contains(&key) {
+/// Whether `key` is a name that a lenient peer may read for another one: Go's
+/// encoding/json takes members case-insensitively, and folds U+017F to `s` and
+/// U+212A to `k`; for a C string a NUL is the end; some trim; and JavaScript's
+/// `Object.assign` takes what `__proto__` holds for members of the object.
+pub(super) fn is_near_miss(key: &str) -> bool {
+    if WATCHED.contains(&key) {
         return false;
     }
-    WATCHED
-        .iter()
-        .any(|name| key.chars().map(fold).eq(name.chars()))
+    key == "__proto__" || key.contains('\0') || WATCHED.iter().any(|name| is_alike(key, name))
+}
+
+/// Whether `text` is `word` but for case and what stands around it.
+pub(super) fn is_alike(text: &str, word: &str) -> bool {
+    let bare = text.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    // A letter that folds to an ASCII one has at most three bytes.
+    bare.len() <= 3 * word.len() && bare.chars().map(fold).eq(word.chars())
 }
 
 /// Up to 16 bytes as two numbers, which with the length determine them: the
@@ -169,9 +175,6 @@ fn fold(letter: char) -> char {
 
 /// The names of which no variant may stand in a message or in its `params`.
 const WATCHED: [&str; 5] = ["jsonrpc", "id", "method", "params", "name"];
-
-/// Bytes of seven letters that are three bytes each.
-const LONGEST_VARIANT: usize = 21;
 
 /// Members up to which an object is searched one by one.
 pub(super) const SMALL: usize = 16;

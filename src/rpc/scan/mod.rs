@@ -5,7 +5,7 @@
 //! so that no peer can read another message out of a frame than aegis did,
 //! refuses invalid UTF-8, a byte order mark, lone surrogate escapes, a bare CR,
 //! nesting beyond 64 levels, a member that stands twice in an object, and, in
-//! a message and in its `params`, a case variant of a deciding name.
+//! a message and in its `params`, a near miss of a deciding name or method.
 
 mod capture;
 mod keys;
@@ -85,9 +85,12 @@ pub(crate) enum Reason {
     /// More than about a million members in the open objects.
     #[error("more members than can be compared with each other")]
     TooManyMembers,
-    /// Some peers do not tell case.
-    #[error("a member name that differs in case only from one that decides")]
-    CaseVariant,
+    /// Some peers do not tell case, trim, or stop at a NUL.
+    #[error("a member name that some peers read as another one, which decides")]
+    NearMiss,
+    /// Some peers would take it for `tools/call`.
+    #[error("a method that is no string, or that some peers read as tools/call")]
+    OddMethod,
     /// A string, a number or a literal.
     #[error("neither an object nor an array")]
     NotAMessage,

@@ -1,7 +1,9 @@
 //! Which members are wanted, and where in a [`Message`] they go.
 
+use super::Reason;
 use super::capture::Capture;
-use crate::rpc::message::{Member, Message, RpcId, Sum};
+use super::keys::is_alike;
+use crate::rpc::message::{Member, Message, RpcId, Sum, TOOLS_CALL};
 
 /// What an open object or array is to the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,9 +200,27 @@ pub(super) fn sum(message: &mut Message, slot: Slot, sum: Sum) {
 }
 
 /// Makes the message independent of the order of its members.
-pub(super) fn settle(message: &mut Message) {
+///
+/// # Errors
+/// When some peers would call a tool by its method and others would not: it is
+/// no string, which JavaScript makes one of, or `tools/call` but for case, what
+/// stands around it, or what follows a NUL.
+pub(super) fn settle(message: &mut Message) -> Result<(), Reason> {
     if !message.is_tools_call() {
         message.params.arguments = None;
+    }
+    match &message.method {
+        Member::Absent => Ok(()),
+        Member::NotAString => Err(Reason::OddMethod),
+        Member::Text(method) => {
+            let read = method.head().split('\0').next().unwrap_or_default();
+            let odd = !message.is_tools_call() && is_alike(read, TOOLS_CALL);
+            // Longer than any method, so that its end was not looked at.
+            if odd || method.cut().is_some() {
+                return Err(Reason::OddMethod);
+            }
+            Ok(())
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use super::keys::{Members, Name, is_case_variant};
+use super::keys::{Members, Name, is_near_miss};
 use super::number::Number;
 use super::slot::{self, Role, Slot, Type, Want};
 use super::string::{Step, Str, plain_run};
@@ -241,7 +241,7 @@ impl Scanner {
         self.slot = Slot::Skip;
         self.members.close(level.scope);
         if level.role == Role::Message {
-            slot::settle(&mut self.message);
+            slot::settle(&mut self.message)?;
             if let Some(batch) = &mut self.batch {
                 batch.push(mem::take(&mut self.message));
             }
@@ -304,10 +304,12 @@ impl Level {
     fn member(&mut self, members: &mut Members, name: Name<'_>) -> Result<Slot, Reason> {
         members.add(&mut self.scope, name)?;
         match name {
-            Name::Whole(name) if self.role.is_watched() && is_case_variant(name) => {
-                Err(Reason::CaseVariant)
+            Name::Whole(name) if self.role.is_watched() && is_near_miss(name) => {
+                Err(Reason::NearMiss)
             }
             Name::Whole(name) => Ok(self.role.slot(name)),
+            // What it begins with may be all that a peer reads of it.
+            Name::Cut(_) if self.role.is_watched() => Err(Reason::NearMiss),
             Name::Cut(_) => Ok(Slot::Skip),
         }
     }

@@ -59,6 +59,14 @@ fn frames_that_cannot_be_read_have_an_intent_and_an_outcome() {
         call.replace("method", "Method").into_bytes(),
         call.replace("\"name\"", "\"Name\"").into_bytes(),
         call.replace("\"params\"", "\"PARAMS\"").into_bytes(),
+        call.replace("\"tools/call\"", "[\"tools/call\"]")
+            .into_bytes(),
+        call.replace("tools/call", "Tools/call").into_bytes(),
+        call.replace("tools/call", " tools/call").into_bytes(),
+        call.replace("tools/call", "tools/call\\u0000x")
+            .into_bytes(),
+        call.replace("method", "method\\u0000").into_bytes(),
+        format!("{{\"id\":1,\"__proto__\":{call}}}").into_bytes(),
         format!("{call}{call}").into_bytes(),
         format!("{call} //").into_bytes(),
         call.replace("echo", "\u{1}").into_bytes(),
@@ -87,15 +95,9 @@ fn frames_that_cannot_be_read_have_an_intent_and_an_outcome() {
 fn only_this_method_is_a_call() {
     let setup = Setup::server(&[]);
     let mut session = setup.start();
-    for (id, method) in [
-        "tools/calls",
-        "tools/list",
-        "Tools/call",
-        " tools/call",
-        "tools\\/call",
-    ]
-    .iter()
-    .enumerate()
+    for (id, method) in ["tools/calls", "tools/list", "tool/call", "tools\\/call"]
+        .iter()
+        .enumerate()
     {
         let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
         session.send(format!("{frame}\n").as_bytes());

@@ -178,7 +178,7 @@ fn a_member_stands_once_in_an_object() {
     }
     for frame in [
         r#"{"a":{"a":{"a":1}},"b":{"a":1}}"#,
-        r#"{"a":1,"a\u0000":1,"":1,"\u0000":1}"#,
+        r#"{"x":{"a":1,"a\u0000":1,"":1,"\u0000":1}}"#,
         r#"{"0123456789abcdef":1,"0123456789abcdefg":1,"0123456789abcdefh":1}"#,
         r#"[{"id":1},{"id":1}]"#,
     ] {
@@ -190,9 +190,11 @@ fn a_member_stands_once_in_an_object() {
 fn long_member_names_are_compared_whole() {
     for len in [1023, 1024, 1025, 5000] {
         let name = "k".repeat(len - 1);
-        assert!(is_readable(format!(r#"{{"{name}a":1,"{name}b":1}}"#)));
+        assert!(is_readable(format!(
+            r#"{{"x":{{"{name}a":1,"{name}b":1}}}}"#
+        )));
         assert_eq!(
-            reason(format!(r#"{{"{name}a":1,"{name}\u0061":1}}"#)),
+            reason(format!(r#"{{"x":{{"{name}a":1,"{name}\u0061":1}}}}"#)),
             Reason::DuplicateMember
         );
     }
@@ -261,7 +263,7 @@ fn members_of_closed_objects_count_no_more() {
 }
 
 #[test]
-fn case_variants_of_deciding_names_are_refused_where_they_decide() {
+fn near_misses_of_deciding_names_are_refused_where_they_decide() {
     for name in [
         "JSONRPC",
         "jsonRpc",
@@ -273,13 +275,20 @@ fn case_variants_of_deciding_names_are_refused_where_they_decide() {
         "j\u{17f}onrpc",
         "\\u004dethod",
         "n\\u0041me",
+        "name\\u0000",
+        "\\u0000",
+        "method\\u0000x",
+        " method",
+        "Params\\n",
+        "id\u{a0}",
+        "__proto__",
     ] {
         for frame in [
             format!(r#"{{"{name}":1}}"#),
             format!(r#"[{{}},{{"{name}":1}}]"#),
             format!(r#"{{"params":{{"{name}":1}}}}"#),
         ] {
-            assert_eq!(reason(&frame), Reason::CaseVariant, "{frame}");
+            assert_eq!(reason(&frame), Reason::NearMiss, "{frame}");
         }
         for frame in [
             format!(r#"{{"params":{{"arguments":{{"{name}":1}}}}}}"#),
@@ -293,7 +302,7 @@ fn case_variants_of_deciding_names_are_refused_where_they_decide() {
     for name in [
         "ids",
         "i d",
-        "name\\u0000",
+        "_proto_",
         "Result",
         "n\u{e4}me",
         "methoo",
@@ -303,6 +312,58 @@ fn case_variants_of_deciding_names_are_refused_where_they_decide() {
         let frame = format!(r#"{{"{name}":1}}"#);
         assert!(is_readable(&frame), "{frame}");
     }
+}
+
+#[test]
+fn a_long_name_is_refused_where_names_decide() {
+    let long = format!("method{}", "\u{20}".repeat(2000));
+    assert_eq!(reason(format!(r#"{{"{long}":1}}"#)), Reason::NearMiss);
+    assert!(is_readable(format!(r#"{{"result":{{"{long}":1}}}}"#)));
+}
+
+#[test]
+fn methods_that_some_peers_take_for_a_call_are_refused() {
+    for method in [
+        r#"["tools/call"]"#,
+        r#"[["tools/call"]]"#,
+        "true",
+        "0",
+        "null",
+        "{}",
+        r#""Tools/Call""#,
+        r#"" tools/call""#,
+        r#""tools/call\n""#,
+        r#""tools/call\u0000""#,
+        r#""tools/call\u0000 and more""#,
+        "\"tools/call\u{a0}\"",
+        "\"tool\u{17f}/call\"",
+        &format!("\"{}tools/call\"", " ".repeat(2000)),
+        &format!("\"tools/call\\u0000{}\"", "x".repeat(2000)),
+    ] {
+        for frame in [
+            format!(r#"{{"id":1,"method":{method}}}"#),
+            format!(r#"[{{"id":1,"method":{method},"params":{{"name":"a"}}}}]"#),
+        ] {
+            assert_eq!(reason(&frame), Reason::OddMethod, "{frame}");
+        }
+    }
+    for method in [
+        "tools/call",
+        "tools/calls",
+        "tools",
+        "tools/list",
+        "tools /call",
+        "",
+    ] {
+        assert!(
+            is_readable(format!(r#"{{"method":"{method}"}}"#)),
+            "{method}"
+        );
+    }
+    // Below the message a method decides nothing.
+    assert!(is_readable(
+        r#"{"method":"m","params":{"method":["tools/call"]}}"#
+    ));
 }
 
 #[test]
