@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::answer::answer_of;
+use super::digest::FrameDigest;
 use super::lane::{Station, Stop};
 use super::pending::is_usable;
 use super::{Notice, Shared};
@@ -18,7 +19,7 @@ use crate::chain::writer::ChainError;
 use crate::rpc::frame::Frame;
 use crate::rpc::message::{Kind, Message, RpcId};
 use crate::rpc::scan::{Scan, Scanner};
-use crate::wire::digest::{Digest, Hasher, Response};
+use crate::wire::digest::{Digest, Response};
 use crate::wire::outcome::{Answer, AnswerKind};
 
 /// Records what the child answers.
@@ -38,7 +39,7 @@ impl Answers {
     fn message(
         &self,
         message: &Message,
-        digest: &mut impl FnMut() -> Result<Digest<Response>, Stop>,
+        digest: &mut FrameDigest<'_, Response>,
     ) -> Result<Option<Mark>, Stop> {
         if message.kind() != Kind::Response || !is_usable(&message.id) {
             return Ok(None);
@@ -48,7 +49,7 @@ impl Answers {
             let state = message.answer.request_state;
             self.shared.pending.input_required(&message.id, state);
         }
-        self.answer(&message.id, answer, digest()?)
+        self.answer(&message.id, answer, digest.value()?)
     }
 
     fn answer(
@@ -71,7 +72,7 @@ impl Answers {
     fn loose(
         &mut self,
         frame: &Frame,
-        digest: &mut impl FnMut() -> Result<Digest<Response>, Stop>,
+        digest: &mut FrameDigest<'_, Response>,
     ) -> Result<Option<Mark>, Stop> {
         if self.shared.pending.is_empty() {
             return Ok(None);
@@ -98,7 +99,7 @@ impl Answers {
     fn loose_answer(
         &mut self,
         read: Loose,
-        digest: &mut impl FnMut() -> Result<Digest<Response>, Stop>,
+        digest: &mut FrameDigest<'_, Response>,
     ) -> Result<Option<Mark>, Stop> {
         let (Some(id), None) = (read.id, read.method) else {
             return Ok(None);
@@ -117,7 +118,7 @@ impl Answers {
                     unreadable: true,
                     ..Answer::of(kind)
                 };
-                self.answer(&message.id, answer, digest()?)
+                self.answer(&message.id, answer, digest.value()?)
             }
             _ => Ok(None),
         }
@@ -141,15 +142,7 @@ impl Station for Answers {
     fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
         self.shared.child_spoke();
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
-        let mut known = None;
-        let mut digest = || match known {
-            Some(digest) => Ok(digest),
-            None => {
-                let digest = digest_of(frame)?;
-                known = Some(digest);
-                Ok(digest)
-            }
-        };
+        let mut digest = FrameDigest::of(frame);
         match scan {
             Scan::Blank => Ok(None),
             Scan::Message(message) => self.message(&message, &mut digest),
@@ -178,12 +171,4 @@ impl Station for Answers {
     fn reader_gone(&mut self) {
         self.shared.notify(Notice::ClientGone);
     }
-}
-
-fn digest_of(frame: &Frame) -> Result<Digest<Response>, Stop> {
-    let mut hasher = Hasher::new();
-    frame
-        .hash_into(&mut |piece| hasher.update(piece))
-        .map_err(Stop::Spool)?;
-    Ok(hasher.finish())
 }

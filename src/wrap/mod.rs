@@ -13,6 +13,7 @@ mod answer;
 mod answers;
 mod child;
 mod client;
+mod digest;
 mod lane;
 mod pending;
 mod requests;

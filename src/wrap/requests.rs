@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::digest::FrameDigest;
 use super::lane::{Station, Stop};
 use super::pending::{Begun, Ticket, is_usable};
 use super::retry::Asked;
@@ -14,7 +15,7 @@ use crate::chain::writer::{ChainError, Tool};
 use crate::rpc::frame::Frame;
 use crate::rpc::message::{Member, Message, RpcId};
 use crate::rpc::scan::{Scan, Scanner};
-use crate::wire::digest::{Digest, Hasher, Request};
+use crate::wire::digest::{Digest, Request};
 
 /// Records what the client asks for.
 pub(super) struct Requests {
@@ -39,7 +40,7 @@ impl Requests {
     fn message(
         &mut self,
         message: &Message,
-        digest: &mut impl FnMut() -> Result<Digest<Request>, Stop>,
+        digest: &mut FrameDigest<'_, Request>,
     ) -> Result<Option<Mark>, Stop> {
         if message.method.as_whole() == Some("notifications/cancelled") {
             self.shared.pending.cancel(&message.params.request_id);
@@ -52,7 +53,7 @@ impl Requests {
             Member::Absent | Member::NotAString => Tool::of(UNKNOWN, None),
         };
         let (id, asked) = (message.id.clone(), Asked::of(message));
-        let begun = self.begin(id, asked, tool, digest()?, || {})?;
+        let begun = self.begin(id, asked, tool, digest.value()?, || {})?;
         if !is_usable(&message.id) {
             self.unmatched.push((begun.ticket, Unanswered::NoId));
         }
@@ -101,15 +102,7 @@ impl Station for Requests {
 
     fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
-        let mut known = None;
-        let mut digest = || match known {
-            Some(digest) => Ok(digest),
-            None => {
-                let digest = digest_of(frame)?;
-                known = Some(digest);
-                Ok(digest)
-            }
-        };
+        let mut digest = FrameDigest::of(frame);
         match scan {
             Scan::Blank => Ok(None),
             Scan::Message(message) => {
@@ -128,7 +121,7 @@ impl Station for Requests {
                 }
                 Ok(last)
             }
-            Scan::Unreadable(_) => self.unreadable(digest()?),
+            Scan::Unreadable(_) => self.unreadable(digest.value()?),
         }
     }
 
@@ -156,14 +149,6 @@ impl Station for Requests {
         // The child may answer what it has read; its own end will tell.
         self.shared.notify(Notice::ChildInputGone);
     }
-}
-
-fn digest_of(frame: &Frame) -> Result<Digest<Request>, Stop> {
-    let mut hasher = Hasher::new();
-    frame
-        .hash_into(&mut |piece| hasher.update(piece))
-        .map_err(Stop::Spool)?;
-    Ok(hasher.finish())
 }
 
 /// The tool of a call whose `params.name` is missing or not a string.
