@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::wire::escape::EscapedPath;
 
 use super::directory;
+use super::name::is_segment_name;
 use super::sink::{Retention, Sink};
 use super::tail::{self, TailError};
 use crate::wire::digest::{self, Digest};
@@ -33,16 +34,20 @@ pub(crate) struct Opened {
 /// process may append to it.
 ///
 /// # Errors
-/// When it is not a regular file, somebody else has it open, or nothing may be
-/// appended to what it ends with. What exists is never changed.
+/// When it is not a regular file, somebody else has it open, it is a Segment,
+/// or nothing may be appended to what it ends with. What exists is never
+/// changed.
 pub(crate) fn open(path: &Path) -> Result<Opened, FileError> {
     directory::make(directory::parent_of(path)).map_err(|error| io_error(path, error))?;
     let file = open_locked(path, Missing::Create)?;
+    let length = length_of(&file).map_err(|error| io_error(path, error))?;
+    if length > 0 && is_segment(path) {
+        return Err(FileError::Segment(path.into()));
+    }
     let tail = tail::read(&file).map_err(|error| FileError::Tail {
         path: path.into(),
         error,
     })?;
-    let length = length_of(&file).map_err(|error| io_error(path, error))?;
     let settled = if length == 0 {
         // Also when it was here before: whoever made it may not have come so
         // far.
@@ -88,6 +93,13 @@ pub(crate) enum FileError {
     /// A device, a pipe or a directory keeps no rows.
     #[error("audit file {} is not a regular file\nname another one", EscapedPath(.0))]
     NotRegular(PathBuf),
+    /// Another Segment may follow it, or will (SPEC §7.2).
+    #[error(
+        "audit file {} is a segment of an audit directory, which has ended\n\
+         record to the directory instead: {}",
+        EscapedPath(.0), EscapedPath(directory::parent_of(.0))
+    )]
+    Segment(PathBuf),
     /// Nothing may be appended to what it ends with.
     #[error("{error}\n{}", next_step(path, error))]
     Tail {
@@ -96,6 +108,11 @@ pub(crate) enum FileError {
         /// Why.
         error: TailError,
     },
+}
+
+fn is_segment(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| is_segment_name(name.as_encoded_bytes()))
 }
 
 fn next_step(path: &Path, error: &TailError) -> String {
