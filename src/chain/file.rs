@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -239,9 +239,22 @@ impl<S: Storage> Sink for FileSink<S> {
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.storage
+        let has_name = self
+            .storage
             .sync()
-            .map_err(|error| self.describe(&error, false))
+            .and_then(|()| self.storage.has_name())
+            .map_err(|error| self.describe(&error, false))?;
+        if has_name {
+            return Ok(());
+        }
+        // What has no name any more is gone when this process ends.
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!(
+                "{} was deleted while it was written",
+                EscapedPath(&self.path)
+            ),
+        ))
     }
 }
 
@@ -277,6 +290,8 @@ pub(crate) trait Storage: Send + Sync {
     fn truncate(&self, length: u64) -> io::Result<()>;
     /// Makes what was appended durable.
     fn sync(&self) -> io::Result<()>;
+    /// Whether it can be found under any name, be it another one than before.
+    fn has_name(&self) -> io::Result<bool>;
 }
 
 impl Storage for LockedFile {
@@ -300,6 +315,10 @@ impl Storage for LockedFile {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn has_name(&self) -> io::Result<bool> {
+        Ok(self.metadata()?.nlink() > 0)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Records that are not where they should be: in an audit directory without
-//! being its Segments, appended to as if they were none.
+//! being its Segments, appended to as if they were none, deleted.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -133,4 +134,61 @@ fn a_segment_takes_no_second_session() {
     let empty = "20200101T000000Z-1-0123456789abcdef.aarl";
     fs::write(room.path(empty), "").unwrap();
     room.end_one(empty);
+}
+
+/// Calls the server, does `between` to the record, and calls it again: the
+/// exit code, what standard error says, and how many calls were executed.
+fn call_twice(audit: &str, between: impl FnOnce(&Room)) -> (Option<i32>, String, usize) {
+    let room = Room::new();
+    let mut child = Command::new(AEGIS)
+        .args(room.wrap(audit))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut answer = String::new();
+    input.write_all(&call(1)).unwrap();
+    output.read_line(&mut answer).unwrap();
+    assert!(answer.contains("\"result\""), "{answer}");
+    between(&room);
+    // It may have noticed already.
+    let _ = input.write_all(&call(2));
+    drop(input);
+    output.read_to_string(&mut answer).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    let shown = room.0.path().display().to_string();
+    (
+        ended.status.code(),
+        stderr.replace(&shown, "R"),
+        room.effects(),
+    )
+}
+
+#[test]
+fn a_record_that_is_deleted_ends_the_session_before_the_next_call() {
+    let delete_only = |room: &Room| {
+        let name = room.records().remove(0);
+        fs::remove_file(room.path("d").join(name)).unwrap();
+    };
+    for audit in ["d/a.aarl", "d/"] {
+        let (code, stderr, effects) = call_twice(audit, delete_only);
+        assert_eq!((code, effects), (Some(1), 1), "{stderr}");
+        assert!(
+            stderr.contains("audit flush failed: R/d/")
+                && stderr.contains(".aarl was deleted while it was written; nothing more"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_record_that_is_renamed_goes_on() {
+    let (code, stderr, effects) = call_twice("d/a.aarl", |room| {
+        fs::rename(room.path("d/a.aarl"), room.path("d/b.aarl")).unwrap();
+    });
+    assert_eq!((code, effects), (Some(0), 2), "{stderr}");
 }
