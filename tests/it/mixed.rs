@@ -1,5 +1,5 @@
 //! Records that are not where they should be: in an audit directory without
-//! being its Segments, appended to as if they were none, deleted.
+//! being its Segments, appended to as if they were none, deleted, copied.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -192,3 +192,38 @@ fn a_record_that_is_renamed_goes_on() {
     });
     assert_eq!((code, effects), (Some(0), 2), "{stderr}");
 }
+
+/// SPEC [VERIFY-63].
+#[test]
+fn copies_of_a_record_are_told_and_change_no_verdict() {
+    let room = Room::new();
+    room.end_one("d/");
+    room.end_one("d/");
+    let records = room.records();
+    assert!(!room.verify().stderr.contains("the same record"));
+    let copy = |n: usize| {
+        let from = room.path("d").join(&records[0]);
+        fs::copy(from, room.path(&format!("d/copy-{n:02}.aarl"))).unwrap();
+    };
+    let note = |n: usize| {
+        let first = &records[0];
+        format!("note: d/{first} and d/copy-{n:02}.aarl hold the same record\n")
+    };
+    for n in 0..MAX_COPY_NOTES {
+        copy(n);
+    }
+    let verified = room.verify();
+    assert_eq!(verified.code(), 0, "{}", verified.stdout);
+    let expected: String = (0..MAX_COPY_NOTES).map(note).collect();
+    assert_eq!(verified.stderr, expected);
+
+    copy(MAX_COPY_NOTES);
+    let more = "note: d: 1 more record is there twice\n";
+    assert_eq!(room.verify().stderr, format!("{expected}{more}"));
+    copy(MAX_COPY_NOTES + 1);
+    let more = "note: d: 2 more records are there twice\n";
+    assert_eq!(room.verify().stderr, format!("{expected}{more}"));
+}
+
+/// As many as `aegis verify` tells one by one.
+const MAX_COPY_NOTES: usize = 10;
