@@ -424,6 +424,10 @@ fn foreign_entries_stop_no_start_and_are_not_followed() {
     )
     .unwrap();
     fs::write(room.path().join(OsStr::from_bytes(b"\xff.aarl")), b"").unwrap();
+    assert_eq!(
+        follows_of(&prepare(&room.path()).unwrap()),
+        Vec::<&str>::new()
+    );
     room.end_one();
     let last = prepare(&room.path()).unwrap();
     let [only] = follows_of(&last)[..] else {
