@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::wire::escape::EscapedPath;
 
 use super::directory;
+use super::name::is_segment_name;
 use super::sink::{Retention, Sink};
 use super::tail::{self, TailError};
 use crate::wire::digest::{self, Digest};
@@ -33,16 +34,20 @@ pub(crate) struct Opened {
 /// process may append to it.
 ///
 /// # Errors
-/// When it is not a regular file, somebody else has it open, or nothing may be
-/// appended to what it ends with. What exists is never changed.
+/// When it is not a regular file, somebody else has it open, it is a Segment,
+/// or nothing may be appended to what it ends with. What exists is never
+/// changed.
 pub(crate) fn open(path: &Path) -> Result<Opened, FileError> {
     directory::make(directory::parent_of(path)).map_err(|error| io_error(path, error))?;
     let file = open_locked(path, Missing::Create)?;
+    let length = length_of(&file).map_err(|error| io_error(path, error))?;
+    if length > 0 && is_segment(path) {
+        return Err(FileError::Segment(path.into()));
+    }
     let tail = tail::read(&file).map_err(|error| FileError::Tail {
         path: path.into(),
         error,
     })?;
-    let length = length_of(&file).map_err(|error| io_error(path, error))?;
     let settled = if length == 0 {
         // Also when it was here before: whoever made it may not have come so
         // far.
@@ -88,6 +93,13 @@ pub(crate) enum FileError {
     /// A device, a pipe or a directory keeps no rows.
     #[error("audit file {} is not a regular file\nname another one", EscapedPath(.0))]
     NotRegular(PathBuf),
+    /// Another Segment may follow it, or will (SPEC §7.2).
+    #[error(
+        "audit file {} is a segment of an audit directory, which has ended\n\
+         record to the directory instead: {}",
+        EscapedPath(.0), EscapedPath(directory::parent_of(.0))
+    )]
+    Segment(PathBuf),
     /// Nothing may be appended to what it ends with.
     #[error("{error}\n{}", next_step(path, error))]
     Tail {
@@ -96,6 +108,11 @@ pub(crate) enum FileError {
         /// Why.
         error: TailError,
     },
+}
+
+fn is_segment(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| is_segment_name(name.as_encoded_bytes()))
 }
 
 fn next_step(path: &Path, error: &TailError) -> String {
@@ -222,9 +239,22 @@ impl<S: Storage> Sink for FileSink<S> {
     }
 
     fn flush(&self) -> io::Result<()> {
-        self.storage
+        let has_name = self
+            .storage
             .sync()
-            .map_err(|error| self.describe(&error, false))
+            .and_then(|()| self.storage.has_name())
+            .map_err(|error| self.describe(&error, false))?;
+        if has_name {
+            return Ok(());
+        }
+        // What has no name any more is gone when this process ends.
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!(
+                "{} was deleted while it was written",
+                EscapedPath(&self.path)
+            ),
+        ))
     }
 }
 
@@ -260,6 +290,8 @@ pub(crate) trait Storage: Send + Sync {
     fn truncate(&self, length: u64) -> io::Result<()>;
     /// Makes what was appended durable.
     fn sync(&self) -> io::Result<()>;
+    /// Whether it can be found under any name, be it another one than before.
+    fn has_name(&self) -> io::Result<bool>;
 }
 
 impl Storage for LockedFile {
@@ -283,6 +315,10 @@ impl Storage for LockedFile {
 
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn has_name(&self) -> io::Result<bool> {
+        Ok(self.metadata()?.nlink() > 0)
     }
 }
 

@@ -19,6 +19,7 @@ mod directory;
 pub(crate) mod ending;
 pub(crate) mod file;
 pub(crate) mod keyfile;
+mod name;
 pub(crate) mod recover;
 mod rows;
 pub(crate) mod segment;

@@ -32,9 +32,9 @@ use self::dir::{AuditDir, Locked, TEMPORARY_PREFIX};
 use self::index::Index;
 use super::directory;
 use super::file::FileSink;
+use super::name::{RANDOM_BYTES, SUFFIX, segment_name};
 use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Follows;
-use crate::wire::hex::Hex;
 use crate::wire::time::Timestamp;
 
 /// A Segment that nobody can see yet.
@@ -236,14 +236,10 @@ pub(crate) enum SegmentError {
 /// A name that nothing in the directory has.
 fn new_name(locked: &Locked<'_>) -> Result<String, getrandom::Error> {
     loop {
-        let mut random = [0; 8];
+        let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random)?;
-        let name = format!(
-            "{}-{}-{}.aarl",
-            Timestamp::of(SystemTime::now()).compact(),
-            std::process::id(),
-            Hex(&random)
-        );
+        let now = Timestamp::of(SystemTime::now());
+        let name = segment_name(now, std::process::id(), random);
         if !locked.has(&name) && !locked.has(&temporary(&name)) {
             return Ok(name);
         }
@@ -251,7 +247,7 @@ fn new_name(locked: &Locked<'_>) -> Result<String, getrandom::Error> {
 }
 
 fn temporary(name: &str) -> String {
-    format!("{TEMPORARY_PREFIX}{}", name.trim_end_matches(".aarl"))
+    format!("{TEMPORARY_PREFIX}{}", name.trim_end_matches(SUFFIX))
 }
 
 /// How many Segments an `open` Line names (SPEC §7.2).

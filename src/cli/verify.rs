@@ -1,5 +1,6 @@
 //! `aegis verify`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _};
@@ -247,6 +248,8 @@ impl Run {
                 report: self.walk(&Source::Path(directory.path.join(name))),
             })
             .collect();
+        // First, since one that another contradicts still has the end that it has.
+        note_copies(&directory.path, &segments);
         judge_segments(&mut segments, &self.options.trust);
         for segment in segments {
             if let Some(report) = segment.report {
@@ -416,9 +419,53 @@ fn notes(name: &Path, report: &Report) {
     }
 }
 
+/// Tells which Segments end in the same Line: no two writers write the same
+/// one, so somebody made a copy, and what is counted would be counted twice.
+fn note_copies(directory: &Path, segments: &[Segment]) {
+    let mut first_with = BTreeMap::new();
+    let mut copies = 0;
+    for segment in segments {
+        let Some(head) = segment.report.as_ref().and_then(end_of) else {
+            continue;
+        };
+        let first = *first_with.entry(head).or_insert(&segment.name);
+        if first == &segment.name {
+            continue;
+        }
+        copies += 1;
+        if copies <= MAX_COPY_NOTES {
+            ui::note(format_args!(
+                "{} and {} hold the same record",
+                EscapedPath(&directory.join(first)),
+                EscapedPath(&directory.join(&segment.name))
+            ));
+        }
+    }
+    if copies > MAX_COPY_NOTES {
+        ui::note(format_args!(
+            "{}: {} there twice",
+            EscapedPath(directory),
+            count(
+                copies - MAX_COPY_NOTES,
+                "more record is",
+                "more records are"
+            )
+        ));
+    }
+}
+
+/// The last Line, where the walk came to the end.
+fn end_of(report: &Report) -> Option<Digest<Line>> {
+    let is_whole = !report.limit_met && !matches!(report.verdict, Verdict::Tampered(_));
+    report.head.filter(|_| is_whole)
+}
+
 fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
+
+/// How many copies within a directory are told one by one; the rest is counted.
+const MAX_COPY_NOTES: u64 = 10;
 
 /// About 250 000 keys.
 const MAX_STORE_BYTES: u64 = 16 << 20;

@@ -15,6 +15,8 @@ mod hostile;
 mod kit;
 mod layers;
 mod memory;
+#[cfg(feature = "record")]
+mod mixed;
 mod published;
 mod rulings;
 #[cfg(feature = "record")]

@@ -185,6 +185,10 @@ impl Storage for FaultFile {
         }
         Ok(())
     }
+
+    fn has_name(&self) -> io::Result<bool> {
+        self.file.has_name()
+    }
 }
 
 /// Records into a file that fails; returns what it then holds and the

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use super::SegmentError;
 use crate::chain::directory;
 use crate::chain::file::LockedFile;
+use crate::chain::name::is_segment_name;
 
 /// An audit directory that only its user can change.
 pub(super) struct AuditDir {
@@ -109,7 +110,7 @@ pub(super) struct Locked<'a>(&'a AuditDir);
 /// What is in an audit directory, sorted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Entries {
-    /// Regular files whose names end in `.aarl` and can be written to a Line.
+    /// Regular files that are named as Segments are (SPEC [SEG-1]).
     pub(super) segments: Vec<String>,
     /// What starts that are under way, or were killed, call their files.
     pub(super) temporaries: Vec<String>,
@@ -123,9 +124,8 @@ impl Locked<'_> {
             let Ok(name) = entry.file_name().to_str() else {
                 continue;
             };
-            let (is_segment, is_temporary) =
-                (name.ends_with(".aarl"), name.starts_with(TEMPORARY_PREFIX));
-            if !is_segment && !is_temporary || name.contains(char::is_control) {
+            let is_segment = is_segment_name(name.as_bytes());
+            if !is_segment && !name.starts_with(TEMPORARY_PREFIX) {
                 continue;
             }
             let kind = match entry.file_type() {

@@ -81,6 +81,11 @@ impl Room {
     }
 }
 
+/// A Segment's name.
+fn named(n: usize) -> String {
+    segment_name(Timestamp::from_unix_ms(0), 1, n.to_be_bytes())
+}
+
 fn follows_of(prepared: &Prepared) -> Vec<&str> {
     let follows = prepared.follows.iter();
     follows.map(|follows| follows.segment.as_str()).collect()
@@ -146,14 +151,14 @@ fn the_ended_are_followed_once_and_the_live_not_at_all() {
 #[test]
 fn what_one_start_has_claimed_is_left_to_it_until_it_fails() {
     let room = Room::new();
-    room.write("a.aarl", &session(1, None));
+    room.write(&named(0), &session(1, None));
     let first = prepare(&room.path()).unwrap();
     let second = prepare(&room.path()).unwrap();
-    assert_eq!(follows_of(&first), ["a.aarl"]);
+    assert_eq!(follows_of(&first), [named(0)]);
     assert_eq!(follows_of(&second), Vec::<&str>::new());
     drop(first);
     let third = prepare(&room.path()).unwrap();
-    assert_eq!(follows_of(&third), ["a.aarl"]);
+    assert_eq!(follows_of(&third), [named(0)]);
     third.hidden.publish().unwrap();
     assert_eq!(
         follows_of(&prepare(&room.path()).unwrap()),
@@ -167,10 +172,10 @@ fn a_killed_writers_segment_is_followed_at_its_last_line() {
     let room = Room::new();
     let rows = session(2, None);
     let open = without_last(&rows, 1);
-    room.write("killed.aarl", open);
-    room.write("torn.aarl", &[open, b"{\"call_id\":"].concat());
+    room.write(&named(0), open);
+    room.write(&named(1), &[open, b"{\"call_id\":"].concat());
     let prepared = prepare(&room.path()).unwrap();
-    assert_eq!(follows_of(&prepared), ["killed.aarl", "torn.aarl"]);
+    assert_eq!(follows_of(&prepared), [named(0), named(1)]);
     let last = open.strip_suffix(b"\n").unwrap();
     let last = last.rsplit(|&b| b == b'\n').next().unwrap();
     for follows in prepared.follows {
@@ -185,7 +190,7 @@ fn so_many_are_followed_at_once_and_the_rest_later() {
         let room = Room::new();
         let rows = session(0, None);
         for i in 0..MAX_FOLLOWS + more {
-            room.write(&format!("{i:03}.aarl"), &rows);
+            room.write(&named(i), &rows);
         }
         let first = prepare(&room.path()).unwrap();
         assert_eq!(first.follows.len(), MAX_FOLLOWS);
@@ -211,19 +216,22 @@ fn what_cannot_be_followed_does_not_stand_before_others() {
     let room = Room::new();
     let rows = session(0, None);
     for i in 0..MAX_FOLLOWS {
-        room.write(&format!("{i:03}.aarl"), &rows);
+        room.write(&named(i), &rows);
     }
     let first = prepare(&room.path()).unwrap();
     drop(first);
     // Now that they are known as Segments, they lose what they hold.
     for i in 0..MAX_FOLLOWS {
-        room.write(&format!("{i:03}.aarl"), b"");
+        room.write(&named(i), b"");
     }
-    room.write("whole.aarl", &rows);
+    room.write(&named(MAX_FOLLOWS), &rows);
     let blocked = prepare(&room.path()).unwrap();
     assert_eq!(follows_of(&blocked), Vec::<&str>::new());
     blocked.hidden.publish().unwrap();
-    assert_eq!(follows_of(&prepare(&room.path()).unwrap()), ["whole.aarl"]);
+    assert_eq!(
+        follows_of(&prepare(&room.path()).unwrap()),
+        [named(MAX_FOLLOWS)]
+    );
 }
 
 #[test]
@@ -398,29 +406,35 @@ fn a_path_is_a_directory_by_its_end_or_by_what_is_there() {
 fn foreign_entries_stop_no_start_and_are_not_followed() {
     let room = Room::new();
     let path = |name: &str| room.path().join(name);
-    room.write("empty.aarl", b"");
-    room.write("garbage.aarl", &[0xff; 5_000]);
-    room.write("text.aarl", b"{\"a\":1}\n");
+    room.write(&named(0), b"");
+    room.write(&named(1), &[0xff; 5_000]);
+    room.write(&named(2), b"{\"a\":1}\n");
+    room.write("session.aarl", &session(0, None));
     room.write("record.txt", &session(0, None));
     room.write("line\nbreak.aarl", &session(0, None));
-    fs::create_dir(path("directory.aarl")).unwrap();
-    symlink("record.txt", path("link.aarl")).unwrap();
-    symlink("nowhere", path("dangling.aarl")).unwrap();
+    fs::create_dir(path(&named(3))).unwrap();
+    symlink("record.txt", path(&named(4))).unwrap();
+    symlink("nowhere", path(&named(5))).unwrap();
     mknodat(
         CWD,
-        path("pipe.aarl"),
+        path(&named(6)),
         FileType::Fifo,
         Mode::RUSR | Mode::WUSR,
         0,
     )
     .unwrap();
     fs::write(room.path().join(OsStr::from_bytes(b"\xff.aarl")), b"").unwrap();
+    assert_eq!(
+        follows_of(&prepare(&room.path()).unwrap()),
+        Vec::<&str>::new()
+    );
     room.end_one();
     let last = prepare(&room.path()).unwrap();
     let [only] = follows_of(&last)[..] else {
         panic!("{:?}", last.follows)
     };
-    assert!(only.contains("Z-"));
+    let own = std::process::id().to_string();
+    assert_eq!(only.split('-').nth(1), Some(&*own));
 }
 
 #[test]
