@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,15 @@ use crate::wire::escape::{Escaped, EscapedPath};
 pub(super) struct Wrapped {
     child: Child,
     pid: Pid,
+    orphans: Orphans,
+}
+
+/// The processes that the wrapped one leaves to us: all children of this
+/// process but itself and those that whoever started us had started.
+#[derive(Clone, Default)]
+pub(super) struct Orphans {
+    /// The children that are no orphans; `None` until it can be told.
+    others: Arc<Mutex<Option<Vec<Pid>>>>,
 }
 
 /// The ends of its pipes that are ours.
@@ -25,12 +35,19 @@ pub(super) struct Pipes {
 }
 
 /// Starts `command` in a process group of its own. Its standard error is ours
-/// unless `pipe_stderr`.
+/// unless `pipe_stderr`. From here on `orphans` are told from other children.
 ///
 /// # Errors
 /// A text that names the program and where it was looked for.
-pub(super) fn spawn(command: &[OsString], pipe_stderr: bool) -> Result<(Wrapped, Pipes), String> {
+pub(super) fn spawn(
+    command: &[OsString],
+    pipe_stderr: bool,
+    orphans: &Orphans,
+) -> Result<(Wrapped, Pipes), String> {
     let (program, args) = command.split_first().ok_or("no child command")?;
+    // Held until the new process is known, lest it be reaped as an orphan.
+    let mut others = orphans.lock();
+    let mut known = children();
     adopt_orphans();
     let mut child = Command::new(program)
         .args(args)
@@ -45,6 +62,9 @@ pub(super) fn spawn(command: &[OsString], pipe_stderr: bool) -> Result<(Wrapped,
         .spawn()
         .map_err(|error| not_spawned(program, &error))?;
     let pid = Pid::from_child(&child);
+    known.push(pid);
+    *others = Some(known);
+    drop(others);
     match (child.stdin.take(), child.stdout.take()) {
         (Some(stdin), Some(stdout)) => {
             let stderr = child.stderr.take();
@@ -53,7 +73,13 @@ pub(super) fn spawn(command: &[OsString], pipe_stderr: bool) -> Result<(Wrapped,
                 stdout,
                 stderr,
             };
-            Ok((Wrapped { child, pid }, pipes))
+            let orphans = orphans.clone();
+            let wrapped = Wrapped {
+                child,
+                pid,
+                orphans,
+            };
+            Ok((wrapped, pipes))
         }
         _ => Err("the child has no pipes".to_owned()),
     }
@@ -85,7 +111,7 @@ impl Wrapped {
     /// and every orphan that was adopted. Its own id stays taken.
     pub(super) fn end_rest(&self) {
         self.signal_group(signal_hook::consts::SIGKILL);
-        end_orphans(Some(self.pid));
+        self.orphans.end();
     }
 
     /// Ends the process, its group and every orphan, and reaps them.
@@ -97,8 +123,45 @@ impl Wrapped {
         // It may have moved to another group.
         self.child.kill()?;
         let status = self.child.wait()?;
-        end_orphans(None);
+        self.orphans.end();
         Ok(status)
+    }
+}
+
+impl Orphans {
+    /// Reaps those that have exited.
+    pub(super) fn reap(&self) {
+        self.each(reap);
+    }
+
+    /// Kills and reaps them until there are none, or it takes too long.
+    /// Orphans of orphans come only when those have died.
+    fn end(&self) {
+        let deadline = Instant::now() + ORPHANS_WAIT;
+        let kill = |pid| {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+            reap(pid);
+        };
+        while self.each(kill) > 0 && Instant::now() <= deadline {
+            thread::sleep(ORPHANS_PAUSE);
+        }
+    }
+
+    /// Does something to each, and tells how many there were. Only one thread
+    /// does at a time, so that no id is used that another has set free.
+    fn each(&self, mut act: impl FnMut(Pid)) -> usize {
+        let others = self.lock();
+        let Some(others) = &*others else {
+            return 0;
+        };
+        let mut orphans = children();
+        orphans.retain(|pid| !others.contains(pid));
+        orphans.iter().for_each(|pid| act(*pid));
+        orphans.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<Pid>>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -135,23 +198,10 @@ fn adopt_orphans() {
     }
 }
 
-/// Kills and reaps all children but `spared` until there are none, or it takes
-/// too long. Orphans of orphans come only when those have died.
-fn end_orphans(spared: Option<Pid>) {
-    let deadline = Instant::now() + ORPHANS_WAIT;
-    loop {
-        let mut orphans = children();
-        orphans.retain(|pid| Some(*pid) != spared);
-        if orphans.is_empty() || Instant::now() > deadline {
-            return;
-        }
-        for pid in orphans {
-            let _ = rustix::process::kill_process(pid, Signal::KILL);
-            let exited = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
-            let _ = rustix::process::waitid(WaitId::Pid(pid), exited);
-        }
-        thread::sleep(ORPHANS_PAUSE);
-    }
+/// Reaps a child if it has exited.
+fn reap(pid: Pid) {
+    let exited = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    let _ = rustix::process::waitid(WaitId::Pid(pid), exited);
 }
 
 /// The children of this process.

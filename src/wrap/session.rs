@@ -11,11 +11,11 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGSYS, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGSYS, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
-use super::child::{self, Pipes, Wrapped, exit_code};
+use super::child::{self, Orphans, Pipes, Wrapped, exit_code};
 use super::client::{Given, Taken};
 use super::lane::{Stop, relay};
 use super::pending::{MAX_OPEN, Pending};
@@ -40,12 +40,17 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let key = keyfile::load(&wrap.signing_key)?;
     let (sender, notices) = mpsc::channel();
     // Before there is a record, lest a signal leave it without a `close`.
-    listen_to_signals(sender.clone())?;
+    let orphans = Orphans::default();
+    listen_to_signals(sender.clone(), orphans.clone())?;
     let limits = frame_limits(&wrap);
     let writer = wrap
         .audit
         .open(key, facts(&wrap.command)?, wrap.durability)?;
-    match start(&wrap.command, client, limits, &writer, (sender, notices)) {
+    let spawned = child::spawn(&wrap.command, client.stderr_is_terminal, &orphans);
+    let started = spawned
+        .map_err(WrapError::Spawn)
+        .and_then(|spawned| start(spawned, client, limits, &writer, (sender, notices)));
+    match started {
         Ok(session) => Ok(session.wait()),
         Err(error) => {
             writer.close(Totals::default())?;
@@ -111,14 +116,12 @@ struct State {
 }
 
 fn start(
-    command: &[OsString],
+    (wrapped, pipes): (Wrapped, Pipes),
     client: Client,
     limits: FrameLimits,
     writer: &Writer,
     (sender, notices): (Sender<Notice>, Receiver<Notice>),
 ) -> Result<Session, WrapError> {
-    let (wrapped, pipes) =
-        child::spawn(command, client.stderr_is_terminal).map_err(WrapError::Spawn)?;
     let shared = Arc::new(Shared {
         writer: writer.clone(),
         pending: Pending::new(MAX_OPEN),
@@ -133,30 +136,63 @@ fn start(
         let _ = broken.send(Notice::Broken(why.to_string()));
     });
     let exited = wrapped.exit_waiter();
-    let stderr_done = start_lanes(pipes, client, limits, &shared)?;
-    thread::Builder::new().spawn(move || {
-        exited();
-        let _ = sender.send(Notice::ChildExited);
-    })?;
-    Ok(Session {
-        shared,
-        notices,
-        wrapped,
-        stderr_done,
-        state: State::default(),
-    })
+    let threads = start_lanes(pipes, client, limits, &shared).and_then(|stderr_done| {
+        thread::Builder::new().spawn(move || {
+            exited();
+            let _ = sender.send(Notice::ChildExited);
+        })?;
+        Ok(stderr_done)
+    });
+    match threads {
+        Ok(stderr_done) => Ok(Session {
+            shared,
+            notices,
+            wrapped,
+            stderr_done,
+            state: State::default(),
+        }),
+        Err(error) => {
+            // Why it did not start says more than how it ended.
+            let _ = wrapped.end();
+            Err(error)
+        }
+    }
 }
 
-fn listen_to_signals(notices: Sender<Notice>) -> Result<(), WrapError> {
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+fn listen_to_signals(notices: Sender<Notice>, orphans: Orphans) -> Result<(), WrapError> {
+    let ignored = ignored_signals();
+    let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
+    // What whoever started us has us ignore stays so, for the child too.
+    let mut heard = vec![SIGTERM, SIGINT, SIGHUP];
+    heard.retain(|signal| !is_ignored(*signal));
+    // But children that exit unheeded would leave no exit code.
+    heard.push(SIGCHLD);
+    if !is_ignored(SIGXFSZ) {
+        // Heard by nobody: a write beyond the limit fails, as on a full disk.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+    }
+    let mut signals = Signals::new(heard)?;
     thread::Builder::new().spawn(move || {
         for signal in signals.forever() {
-            if notices.send(Notice::Signal(signal)).is_err() {
+            if signal == SIGCHLD {
+                orphans.reap();
+            } else if notices.send(Notice::Signal(signal)).is_err() {
                 return;
             }
         }
     })?;
     Ok(())
+}
+
+/// The signals that are ignored from the start: bit 0 is signal 1. None where
+/// the system does not tell.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.unwrap_or(0)
 }
 
 fn start_lanes(

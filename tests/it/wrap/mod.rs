@@ -14,6 +14,7 @@ mod payloads;
 mod processes;
 mod record;
 mod retries;
+mod signals;
 mod soak;
 mod stderr;
 mod transparency;
