@@ -105,6 +105,7 @@ impl Ran {
 
 /// Says loudly that the machine lacks what a test needs; where none may be
 /// skipped, that fails.
+#[cfg(feature = "record")]
 pub(crate) fn skip(why: &str) {
     eprintln!("SKIPPED: {why}");
     let strict = std::env::var_os("CI").is_some_and(|ci| ci == "true");
