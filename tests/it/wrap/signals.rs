@@ -50,9 +50,10 @@ fn orphans_do_not_stay_as_zombies() {
     let setup = Setup::command(&["sh", "-c", script]);
     let mut session = setup.start();
     session.stderr_line("made");
-    let states = || child_states(session.pid());
-    until("the orphans to be reaped", || !states().contains(&b'Z'));
-    assert_eq!(states().len(), 1);
+    // The wrapped child stays; an orphan may still be on its way to exit.
+    until("the orphans to be reaped", || {
+        child_states(session.pid()).len() == 1
+    });
     session.finish().assert_exit(0);
 }
 
