@@ -50,6 +50,7 @@ impl Standing {
     }
 
     /// Of a Call that a Policy Set allowed and that is relayed.
+    #[allow(dead_code, reason = "no Policy Set is evaluated yet")]
     pub(crate) fn allowed(
         call_id: &str,
         tool: &str,
@@ -64,6 +65,7 @@ impl Standing {
     }
 
     /// Of a Call that `policy` keeps from the stations behind it.
+    #[allow(dead_code, reason = "no Policy Set is evaluated yet")]
     pub(crate) fn refused(
         policy: Policy,
         policy_set_hash: Digest<PolicySet>,
@@ -80,6 +82,7 @@ impl Standing {
 
     /// Of a Call that is allowed itself, but not relayed because another of
     /// its batch is refused.
+    #[allow(dead_code, reason = "no Policy Set is evaluated yet")]
     pub(crate) fn held_back(
         policy_set_hash: Digest<PolicySet>,
         decision_axes: DecisionAxes,
@@ -168,6 +171,7 @@ pub(crate) enum Ending {
     /// The kernel killed the child for a forbidden system call.
     Killed,
     /// It never reached the tool.
+    #[allow(dead_code, reason = "no Policy Set is evaluated yet")]
     NotExecuted(NotExecuted),
 }
 
@@ -201,6 +205,7 @@ pub(crate) enum Unanswered {
 
 /// Why a Call never reached the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "no Policy Set is evaluated yet")]
 pub(crate) enum NotExecuted {
     /// A station refused it.
     Refused,

@@ -9,8 +9,6 @@
 //! * [`tail`], [`recover`]: what an existing file ends with, and how to make
 //!   a damaged one appendable.
 
-#![allow(dead_code, reason = "several rooms record; each uses its part")]
-
 pub(crate) mod audit;
 pub(crate) mod broken;
 pub(crate) mod call;

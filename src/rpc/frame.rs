@@ -188,6 +188,7 @@ impl Frame {
     ///
     /// # Errors
     /// Of the spool file; `UnexpectedEof` for a span beyond the frame.
+    #[allow(dead_code, reason = "for whoever answers a request itself")]
     pub(crate) fn copy_span(&self, span: Range<u64>) -> io::Result<Vec<u8>> {
         let beyond = || io::Error::from(io::ErrorKind::UnexpectedEof);
         if span.start > span.end || span.end > self.len {
@@ -234,11 +235,13 @@ impl Frame {
     }
 
     /// Whether a `\n` followed.
+    #[cfg(test)]
     pub(crate) fn is_terminated(&self) -> bool {
         self.terminated
     }
 
     /// Whether the frame is in a spool file instead of in memory.
+    #[cfg(test)]
     pub(crate) fn is_spooled(&self) -> bool {
         matches!(self.body, Body::Spooled(_))
     }

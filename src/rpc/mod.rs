@@ -5,8 +5,6 @@
 //! pieces, with memory that does not grow with the frame. [`message`] is what
 //! the scan hands on. Nothing here decides anything.
 
-#![allow(dead_code, reason = "a reader for several rooms; each uses its part")]
-
 pub(crate) mod frame;
 pub(crate) mod message;
 pub(crate) mod scan;

@@ -195,6 +195,17 @@ pub enum VerifiedAs {
     Pinned,
 }
 
+impl VerifiedAs {
+    /// What a walk under this pin proves of a file with these keys.
+    fn of(trust: &Trust, keys: &[Digest<PublicKey>]) -> Self {
+        match (trust, keys) {
+            (Trust::Unpinned, _) => Self::Unpinned,
+            (_, [key_id]) => Self::PinnedTo(*key_id),
+            _ => Self::Pinned,
+        }
+    }
+}
+
 /// A Segment that an `open` Line says it follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Followed {

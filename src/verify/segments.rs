@@ -101,11 +101,7 @@ fn apply(report: &mut Report, name: &OsStr, ruling: Ruling, trust: &Trust) {
         (Ruling::Anchored, Verdict::Indeterminate(Indeterminate::UnanchoredTail { .. })) => {
             let unmatched = report.in_flight.take().map_or(0, |calls| calls.count);
             report.notes.unmatched_intents += unmatched;
-            report.verdict = Verdict::Verified(match (trust, &report.keys[..]) {
-                (Trust::Unpinned, _) => VerifiedAs::Unpinned,
-                (_, [key_id]) => VerifiedAs::PinnedTo(*key_id),
-                _ => VerifiedAs::Pinned,
-            });
+            report.verdict = Verdict::Verified(VerifiedAs::of(trust, &report.keys));
         }
         (Ruling::Missing(_) | Ruling::Anchored, _) => {}
     }

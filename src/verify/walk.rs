@@ -161,6 +161,7 @@ impl Walk {
         if closed {
             self.notes.unmatched_intents += paired.unmatched_intents;
         }
+        let keys: Vec<_> = self.keys.iter().map(|(key_id, _)| *key_id).collect();
         let mut in_flight = None;
         let verdict = match (self.tampered, self.cap, &self.session) {
             (Some(reason), _, _) => Verdict::Tampered(reason),
@@ -176,15 +177,11 @@ impl Walk {
                     in_flight: paired.unmatched_intents,
                 })
             }
-            (None, None, Some(_)) => Verdict::Verified(match (&self.trust, &self.keys[..]) {
-                (Trust::Unpinned, _) => VerifiedAs::Unpinned,
-                (_, [(key_id, _)]) => VerifiedAs::PinnedTo(*key_id),
-                _ => VerifiedAs::Pinned,
-            }),
+            (None, None, Some(_)) => Verdict::Verified(VerifiedAs::of(&self.trust, &keys)),
         };
         Ok(Report {
             verdict,
-            keys: self.keys.into_iter().map(|(key_id, _)| key_id).collect(),
+            keys,
             coverage: self.coverage,
             in_flight,
             sessions: self.sessions,
