@@ -111,3 +111,14 @@ pub(crate) fn skip(why: &str) {
     let strict = std::env::var_os("CI").is_some_and(|ci| ci == "true");
     assert!(!strict, "skipped, and CI may skip nothing: {why}");
 }
+
+/// Makes a signing key at `path`.
+#[cfg(feature = "record")]
+pub(crate) fn write_key(path: &Path) {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = std::fs::File::options();
+    options.write(true).create_new(true).mode(0o600);
+    let mut key = options.open(path).unwrap();
+    writeln!(key, "{}", "07".repeat(32)).unwrap();
+}

@@ -3,13 +3,12 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::exe::{Aegis, Ran};
+use crate::exe::{Aegis, Ran, write_key};
 
 const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
 
@@ -19,10 +18,7 @@ struct Room(TempDir);
 impl Room {
     fn new() -> Self {
         let room = Self(tempfile::tempdir().unwrap());
-        let mut options = fs::File::options();
-        options.write(true).create_new(true).mode(0o600);
-        let mut key = options.open(room.0.path().join("key")).unwrap();
-        writeln!(key, "{}", "07".repeat(32)).unwrap();
+        write_key(&room.0.path().join("key"));
         room
     }
 

@@ -316,7 +316,8 @@ fn sha256(bytes: &[u8]) -> String {
     Digest::<Text>::of(bytes).to_string()
 }
 
-const GOLDEN: [&str; 12] = [
+/// The Lines of the published Session, in their order.
+pub(crate) const GOLDEN: [&str; 12] = [
     "session_open",
     "intent",
     "policy_deny",

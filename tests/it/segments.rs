@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::exe::{Aegis, Ran};
+use crate::exe::{Aegis, Ran, write_key};
 
 const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
 const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\
@@ -25,10 +25,7 @@ struct Room(TempDir);
 impl Room {
     fn new() -> Self {
         let room = Self(tempfile::tempdir().unwrap());
-        let mut options = fs::File::options();
-        options.write(true).create_new(true).mode(0o600);
-        let mut key = options.open(room.0.path().join("key")).unwrap();
-        writeln!(key, "{}", "07".repeat(32)).unwrap();
+        write_key(&room.0.path().join("key"));
         room
     }
 
@@ -44,6 +41,16 @@ impl Room {
         args.extend(flags);
         args.extend(["--", AEGIS, "__demo-server"]);
         args.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Makes a Segment of the room's directory appendable again.
+    #[track_caller]
+    fn recover(&self, segment: &str) {
+        let recovered = Aegis::new()
+            .args(["recover", &format!("d/{segment}")])
+            .dir(self.0.path())
+            .run();
+        assert_eq!(recovered.code(), 0, "{}", recovered.stderr);
     }
 
     fn slashed(&self) -> PathBuf {
@@ -355,11 +362,7 @@ fn a_torn_segment_is_followed_and_verifies_once_it_is_recovered() {
             );
             assert_eq!(code, 3, "cut at {cut}");
         }
-        let recovered = Aegis::new()
-            .args(["recover", &format!("d/{killed}")])
-            .dir(room.0.path())
-            .run();
-        assert_eq!(recovered.code(), 0, "{}", recovered.stderr);
+        room.recover(&killed);
         let ran = room.verify();
         assert_eq!(ran.code(), 0, "cut at {cut}: {}", ran.stdout);
         room.assert_each_followed_once();
@@ -378,11 +381,7 @@ fn a_hole_is_no_reason_to_call_a_recovered_segment_tampered() {
     fs::write(room.path().join(&killed), bytes).unwrap();
     room.end_one();
     assert_eq!(room.verdicts().1, 1);
-    let recovered = Aegis::new()
-        .args(["recover", &format!("d/{killed}")])
-        .dir(room.0.path())
-        .run();
-    assert_eq!(recovered.code(), 0, "{}", recovered.stderr);
+    room.recover(&killed);
     let ran = room.verify();
     assert_eq!(ran.code(), 0, "{}", ran.stdout);
     room.assert_each_followed_once();

@@ -14,6 +14,7 @@ use aegis::wire::canon::{CanonError, canonicalize};
 use aegis::wire::decode::{Row, RowFault};
 
 use crate::exe::Aegis;
+use crate::published::GOLDEN;
 
 #[test]
 fn published_stdout_is_printed() {
@@ -152,27 +153,13 @@ fn json_test_suite_is_parsed_strictly() {
 }
 
 fn golden_session(root: &Path) -> Vec<u8> {
-    let names = [
-        "session_open",
-        "intent",
-        "policy_deny",
-        "rate_limit",
-        "pending_approval",
-        "capability_denied",
-        "trap",
-        "resource_exceeded",
-        "panic",
-        "abandoned_session",
-        "decision",
-        "session_close",
-    ];
     let line = |name: &&str| {
         [
             read(&root.join(format!("golden/{name}.json"))),
             b"\n".to_vec(),
         ]
     };
-    names.iter().flat_map(line).flatten().collect()
+    GOLDEN.iter().flat_map(line).flatten().collect()
 }
 
 /// The folder of vectors, if `needed` is in it.

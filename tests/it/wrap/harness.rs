@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -40,11 +39,7 @@ impl Setup {
 
     pub(super) fn command(command: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let mut options = std::fs::File::options();
-        options.write(true).create_new(true).mode(0o600);
-        let mut key = options.open(dir.path().join("key")).unwrap();
-        key.write_all(format!("{}\n", "07".repeat(32)).as_bytes())
-            .unwrap();
+        crate::exe::write_key(&dir.path().join("key"));
         Self {
             dir,
             flags: Vec::new(),
