@@ -7,7 +7,8 @@
 //! |---|---|
 //! | 0 | [`wire`] |
 //! | 1 | [`sign`], `input`, `rpc` |
-//! | 2 | [`verify`], `chain` |
+//! | 2 | [`verify`], `policy`, `chain` |
+//! | 5 | `stations` |
 //! | 6 | `demo`, `wrap` |
 //! | 7 | `cli`, `internals` |
 //!
@@ -31,6 +32,7 @@ compile_error!(
 
 mod cli;
 mod input;
+mod policy;
 
 #[cfg(feature = "record")]
 mod chain;

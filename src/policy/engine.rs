@@ -1,0 +1,203 @@
+//! The Policy Set that is in force, and its verdicts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::Request;
+use super::rate::{Charge, Windows};
+use super::set::{Action, Default, Limits, Rule, Set};
+use crate::wire::digest::{self, Digest};
+use crate::wire::hex::Hex;
+
+/// Judges Calls by the set that is in force when they come.
+pub(crate) struct Engine {
+    set: ArcSwap<Set>,
+    windows: Mutex<Windows>,
+    /// Makes approval ids unique among all engines.
+    nonce: [u8; 16],
+    approvals: AtomicU64,
+}
+
+/// What was decided about a Call.
+#[derive(Debug)]
+pub(crate) struct Verdict {
+    /// The decision.
+    pub(crate) decision: Decision,
+    /// The rule that decided.
+    pub(crate) matched_rule: Option<String>,
+}
+
+/// Whether a Call may go on.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    /// It may.
+    Allowed(Allowed),
+    /// A rule or the default refuses it.
+    Denied {
+        /// Why.
+        reason: String,
+    },
+    /// It is one too many.
+    RateLimited {
+        /// Why.
+        reason: String,
+    },
+    /// A human has to decide first.
+    PendingApproval {
+        /// Unique among all approvals.
+        approval_id: String,
+    },
+}
+
+/// Proof that a Policy Set allowed a Call.
+#[derive(Debug)]
+pub(crate) struct Allowed {
+    limits: Limits,
+}
+
+impl Allowed {
+    /// The ceilings of the rule that allowed it.
+    #[allow(dead_code, reason = "no Grant is minted yet")]
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+}
+
+/// The verdicts of one set on the Calls of one frame, in their order.
+#[derive(Debug)]
+pub(crate) struct Judgement {
+    /// The very set that gave the verdicts.
+    pub(crate) policy_set_hash: Digest<digest::PolicySet>,
+    /// One for each request.
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+impl Judgement {
+    /// Whether all Calls may go on.
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.verdicts
+            .iter()
+            .all(|verdict| matches!(verdict.decision, Decision::Allowed(_)))
+    }
+}
+
+impl Engine {
+    /// Judges by `set`. `nonce` is random, and different for every engine.
+    pub(crate) fn new(set: Set, nonce: [u8; 16]) -> Self {
+        Self {
+            set: ArcSwap::from_pointee(set),
+            windows: Mutex::default(),
+            nonce,
+            approvals: AtomicU64::new(0),
+        }
+    }
+
+    /// The set that is in force.
+    pub(crate) fn set(&self) -> Arc<Set> {
+        self.set.load_full()
+    }
+
+    /// Puts `set` in force for the Calls that come from now on. Windows stay
+    /// open, by the ids of their rules.
+    pub(crate) fn replace(&self, set: Set) {
+        self.set.store(Arc::new(set));
+    }
+
+    /// Judges the Calls of one frame, all by the same set. They go on together
+    /// or not at all, so a frame that is refused counts in no window, and
+    /// neither does one that is `refused` for another reason. `now` is on a
+    /// clock that only goes forward.
+    pub(crate) fn judge(
+        &self,
+        requests: &[Request<'_>],
+        refused: bool,
+        now: Duration,
+    ) -> Judgement {
+        let set = self.set.load();
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut charges = Vec::new();
+        let verdicts = requests
+            .iter()
+            .map(|request| self.verdict(&set, &mut windows, &mut charges, request, now))
+            .collect();
+        let judgement = Judgement {
+            policy_set_hash: set.hash(),
+            verdicts,
+        };
+        if refused || !judgement.is_allowed() {
+            for charge in charges {
+                windows.give_back(charge);
+            }
+        }
+        judgement
+    }
+
+    fn verdict(
+        &self,
+        set: &Set,
+        windows: &mut Windows,
+        charges: &mut Vec<Charge>,
+        request: &Request<'_>,
+        now: Duration,
+    ) -> Verdict {
+        let Some(rule) = set.select(request) else {
+            return Verdict {
+                decision: match set.default() {
+                    Default::Allow => allowed(Limits::default()),
+                    Default::Deny => Decision::Denied {
+                        reason: DEFAULT_DENY.to_owned(),
+                    },
+                },
+                matched_rule: None,
+            };
+        };
+        let decision = match rule.action {
+            Action::Allow => allowed(rule.limits),
+            Action::Deny => Decision::Denied {
+                reason: rule.denial(),
+            },
+            Action::RateLimit(rate) => match windows.admit(rule, rate, request, now) {
+                Some(charge) => {
+                    charges.push(charge);
+                    allowed(rule.limits)
+                }
+                None => Decision::RateLimited {
+                    reason: rule.rate_denial(rate),
+                },
+            },
+            Action::PendingApproval => Decision::PendingApproval {
+                approval_id: self.approval_id(rule, request),
+            },
+        };
+        Verdict {
+            decision,
+            matched_rule: Some(rule.id.clone()),
+        }
+    }
+
+    fn approval_id(&self, rule: &Rule, request: &Request<'_>) -> String {
+        let n = self.approvals.fetch_add(1, Ordering::Relaxed) + 1;
+        format!(
+            "apr-{}-{}-{}-{n}",
+            head(&rule.id),
+            head(request.tool),
+            Hex(&self.nonce)
+        )
+    }
+}
+
+fn allowed(limits: Limits) -> Decision {
+    Decision::Allowed(Allowed { limits })
+}
+
+/// As much of a name as an id carries; what follows makes it unique.
+fn head(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MAX_NAME_BYTES)]
+}
+
+const DEFAULT_DENY: &str = "no matching rule (default deny)";
+
+const MAX_NAME_BYTES: usize = 128;
