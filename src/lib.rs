@@ -41,6 +41,8 @@ mod demo;
 #[cfg(feature = "record")]
 mod rpc;
 #[cfg(feature = "record")]
+mod stations;
+#[cfg(feature = "record")]
 mod wrap;
 
 use std::ffi::OsString;

@@ -14,16 +14,19 @@ use super::exit::Exit;
 use super::ui;
 use super::{Request, UsageError};
 use crate::chain::audit::Audit;
+use crate::wire::digest::{Digest, PolicySet};
 use crate::wire::escape::Escaped;
 use crate::wire::facts::Durability;
-use crate::wrap::{self, Client, Wrap};
+use crate::wrap::{self, Client, Deny, Enforcement, Mode, Wrap};
 
 /// Run an MCP server and record every tool call made to it.
 ///
 /// Starts CMD, relays standard input and output byte for byte, and writes a
 /// signed record of every tools/call to the audit file: an intent before the
 /// request reaches the server, an outcome before the answer reaches the
-/// client. It blocks nothing.
+/// client. It blocks nothing, unless a policy is given: then a tools/call that
+/// the policy does not allow, and whatever cannot be read strictly, is
+/// answered with an error and never reaches the server.
 ///
 /// Put it in front of the server's command in the configuration of an MCP
 /// client. Clients often start a server several times at once: give them a
@@ -50,6 +53,31 @@ pub(super) struct Args {
     /// longest message that is relayed (default: 1073741824)
     #[argh(option, arg_name = "BYTES")]
     max_frame: Option<String>,
+    /// the policy that every tools/call is judged by
+    #[argh(option, arg_name = "PATH")]
+    policy: Option<PathArg>,
+    /// record what the policy would have decided, and refuse nothing
+    #[argh(switch)]
+    shadow: bool,
+    /// leave tools that the policy denies out of tools/list answers
+    #[argh(switch)]
+    hide_denied: bool,
+    /// tell the client the rule and the reason of a refusal
+    #[argh(switch)]
+    deny_detail: bool,
+    /// JSON-RPC error code of a refusal (default: -32042; -31042 when the
+    /// client speaks MCP 2026-07-28)
+    #[argh(option, arg_name = "N")]
+    deny_code: Option<String>,
+    /// take no policy but the one with this hash
+    #[argh(option, arg_name = "HEX")]
+    policy_hash: Option<String>,
+    /// keep the policy as it was at the start, whatever becomes of its file
+    #[argh(switch)]
+    no_reload: bool,
+    /// take a policy with rules that can never match here
+    #[argh(switch)]
+    allow_inert_rules: bool,
     /// the server's command stands behind `--`
     #[argh(positional, arg_name = "CMD")]
     stray: Vec<PathArg>,
@@ -57,18 +85,19 @@ pub(super) struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "wrap";
-    const USAGE: &'static str = "--audit PATH --signing-key PATH [--durability full|intent|process]\n                  [--max-frame BYTES] -- CMD [ARGS...]";
+    const USAGE: &'static str = "--audit PATH --signing-key PATH [--durability full|intent|process]\n                  [--max-frame BYTES] [--policy PATH [POLICY OPTIONS]]\n                  -- CMD [ARGS...]";
 }
 
 impl Args {
     /// Reads the arguments before `--`, and takes the command behind it.
-    pub(super) fn request(self, command: Option<&[OsString]>) -> Result<Wrap, UsageError> {
+    pub(super) fn request(mut self, command: Option<&[OsString]>) -> Result<Wrap, UsageError> {
         if let Some(stray) = self.stray.first() {
             return Err(UsageError(format!(
                 "wrap takes no positional arguments; put the child command after `--` (got `{}`)",
                 Escaped(&stray.0.to_string_lossy())
             )));
         }
+        let policy = self.enforcement()?;
         let audit = self
             .audit
             .ok_or_else(|| UsageError("wrap requires --audit <PATH>".to_owned()))?;
@@ -89,8 +118,54 @@ impl Args {
             signing_key: not_stdio("--signing-key", signing_key)?,
             durability: durability(self.durability.as_deref())?,
             max_frame: self.max_frame.as_deref().map(max_frame).transpose()?,
+            policy,
             command,
         })
+    }
+
+    /// What `--policy` and the options that go with it ask for.
+    fn enforcement(&mut self) -> Result<Option<Enforcement>, UsageError> {
+        let Some(file) = self.policy.take() else {
+            return match self.policy_option() {
+                None => Ok(None),
+                Some(option) => Err(UsageError(format!("{option} requires --policy <PATH>"))),
+            };
+        };
+        if self.hide_denied && self.shadow {
+            return Err(UsageError(
+                "--hide-denied hides what --shadow lets through; give one of them".to_owned(),
+            ));
+        }
+        Ok(Some(Enforcement {
+            file: not_stdio("--policy", file)?,
+            mode: match self.shadow {
+                true => Mode::Shadow,
+                false => Mode::Enforce,
+            },
+            pinned: self.policy_hash.as_deref().map(policy_hash).transpose()?,
+            reload: !self.no_reload,
+            allow_inert: self.allow_inert_rules,
+            hide_denied: self.hide_denied,
+            deny: Deny {
+                code: self.deny_code.as_deref().map(deny_code).transpose()?,
+                detail: self.deny_detail,
+            },
+        }))
+    }
+
+    /// An option that means something only with a policy.
+    fn policy_option(&self) -> Option<&'static str> {
+        [
+            (self.shadow, "--shadow"),
+            (self.hide_denied, "--hide-denied"),
+            (self.deny_detail, "--deny-detail"),
+            (self.deny_code.is_some(), "--deny-code"),
+            (self.policy_hash.is_some(), "--policy-hash"),
+            (self.no_reload, "--no-reload"),
+            (self.allow_inert_rules, "--allow-inert-rules"),
+        ]
+        .into_iter()
+        .find_map(|(given, option)| given.then_some(option))
     }
 }
 
@@ -124,6 +199,31 @@ fn max_frame(bytes: &str) -> Result<u64, UsageError> {
             args::typed(bytes)
         ))),
     }
+}
+
+fn policy_hash(hex: &str) -> Result<Digest<PolicySet>, UsageError> {
+    Digest::from_hex(hex).map_err(|_| {
+        UsageError(format!(
+            "--policy-hash needs 64 lower-case hexadecimal characters, got `{}`",
+            args::typed(hex)
+        ))
+    })
+}
+
+fn deny_code(code: &str) -> Result<i32, UsageError> {
+    let number = code.parse().map_err(|_| {
+        UsageError(format!(
+            "--deny-code needs an integer of 32 bits, got `{}`",
+            args::typed(code)
+        ))
+    })?;
+    // A client would take the refusal for a mistake of its own.
+    if matches!(number, -32603..=-32600 | -32700) {
+        return Err(UsageError(format!(
+            "--deny-code {number} is one of JSON-RPC's own errors; take another, like -31042"
+        )));
+    }
+    Ok(number)
 }
 
 impl Request for Wrap {

@@ -188,7 +188,6 @@ impl Frame {
     ///
     /// # Errors
     /// Of the spool file; `UnexpectedEof` for a span beyond the frame.
-    #[allow(dead_code, reason = "for whoever answers a request itself")]
     pub(crate) fn copy_span(&self, span: Range<u64>) -> io::Result<Vec<u8>> {
         let beyond = || io::Error::from(io::ErrorKind::UnexpectedEof);
         if span.start > span.end || span.end > self.len {
@@ -235,7 +234,6 @@ impl Frame {
     }
 
     /// Whether a `\n` followed.
-    #[cfg(test)]
     pub(crate) fn is_terminated(&self) -> bool {
         self.terminated
     }

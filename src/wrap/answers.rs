@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::answer::answer_of;
 use super::digest::FrameDigest;
-use super::lane::{Station, Stop};
+use super::lane::{Due, Fate, Recorded, Station, Stop};
 use super::pending::is_usable;
 use super::{Notice, Shared};
 use crate::chain::commit::Mark;
@@ -135,30 +135,36 @@ struct Loose {
 }
 
 impl Station for Answers {
+    type Pass = ();
+
     fn has_room(&self) -> bool {
         true
     }
 
-    fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
+    fn record(&mut self, frame: &Frame) -> Result<Recorded<()>, Stop> {
         self.shared.child_spoke();
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
         let mut digest = FrameDigest::of(frame);
-        match scan {
-            Scan::Blank => Ok(None),
-            Scan::Message(message) => self.message(&message, &mut digest),
+        let mark = match scan {
+            Scan::Blank => None,
+            Scan::Message(message) => self.message(&message, &mut digest)?,
             Scan::Batch(messages) => {
                 let mut last = None;
                 for message in &messages {
                     last = self.message(message, &mut digest)?.or(last);
                 }
-                Ok(last)
+                last
             }
-            Scan::Unreadable(_) => self.loose(frame, &mut digest),
-        }
+            Scan::Unreadable(_) => self.loose(frame, &mut digest)?,
+        };
+        Ok(Recorded {
+            mark,
+            fate: Fate::Relay(()),
+        })
     }
 
-    fn settle(&mut self, mark: Option<Mark>) -> Result<(), ChainError> {
-        if let Some(mark) = mark {
+    fn settle(&mut self, due: Due) -> Result<(), ChainError> {
+        if let Some(mark) = due.relayed {
             self.shared.writer.settle_outcome(mark)?;
         }
         self.shared.may_go_on()
@@ -171,4 +177,7 @@ impl Station for Answers {
     fn reader_gone(&mut self) {
         self.shared.notify(Notice::ClientGone);
     }
+
+    /// The child is never answered.
+    fn sender_gone(&mut self) {}
 }

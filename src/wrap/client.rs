@@ -5,20 +5,67 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Shared;
+use super::lane::Output;
+use crate::rpc::frame::Frame;
 
 /// What the client writes to.
 pub(super) struct Given(pub(super) File);
 
-/// What the client reads from. Each piece taken counts against silence, so
-/// that a slow client gets all of a large answer.
-pub(super) struct Taken {
-    pub(super) client: File,
-    pub(super) shared: Arc<Shared>,
+/// What the client reads from: the server's answers, and refusals between
+/// them.
+///
+/// While the client takes nothing, both lanes wait here, which is what a
+/// client gets that does not read. The end of the session does not: the thread
+/// that sees to it never takes this lock, and no lane holds another one, or a
+/// Call that is not concluded, while it writes.
+#[derive(Clone)]
+pub(super) struct ToClient(Arc<Mutex<Taken>>);
+
+/// Each piece taken counts against silence, so that a slow client gets all of
+/// a large answer.
+struct Taken {
+    client: File,
+    shared: Arc<Shared>,
+    /// The server's last words had no newline.
+    line_is_open: bool,
+}
+
+impl ToClient {
+    pub(super) fn new(client: File, shared: &Arc<Shared>) -> Self {
+        Self(Arc::new(Mutex::new(Taken {
+            client,
+            shared: Arc::clone(shared),
+            line_is_open: false,
+        })))
+    }
+
+    fn whole(&self, write: impl FnOnce(&mut Taken) -> io::Result<()>) -> io::Result<()> {
+        write(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Output for ToClient {
+    fn relay(&mut self, frame: &Frame) -> io::Result<()> {
+        self.whole(|taken| {
+            taken.line_is_open = !frame.is_terminated();
+            frame.write_to(taken)
+        })
+    }
+
+    fn say(&mut self, line: &[u8]) -> io::Result<()> {
+        self.whole(|taken| {
+            if taken.line_is_open {
+                taken.write_all(b"\n")?;
+                taken.line_is_open = false;
+            }
+            taken.write_all(line)
+        })
+    }
 }
 
 impl Read for Given {

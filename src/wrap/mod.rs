@@ -34,6 +34,9 @@ use crate::chain::audit::{Audit, AuditError};
 use crate::chain::keyfile::KeyFileError;
 use crate::chain::writer::{ChainError, Writer};
 use crate::rpc::frame::FrameError;
+use crate::stations::{Gate, GateError};
+use crate::wire::digest::{Digest, PolicySet};
+use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Durability;
 use lane::Stop;
 use pending::Pending;
@@ -47,8 +50,47 @@ pub(crate) struct Wrap {
     pub(crate) durability: Durability,
     /// Bytes of the longest frame that is relayed.
     pub(crate) max_frame: Option<u64>,
+    /// The policy that Calls are judged by, if they are.
+    pub(crate) policy: Option<Enforcement>,
     /// The child's program and its arguments.
     pub(crate) command: Vec<OsString>,
+}
+
+/// A policy, and what is done with its verdicts.
+pub(crate) struct Enforcement {
+    /// The document.
+    pub(crate) file: PathBuf,
+    pub(crate) mode: Mode,
+    /// The only set that may be in force.
+    pub(crate) pinned: Option<Digest<PolicySet>>,
+    /// Whether a changed file is taken over.
+    #[allow(dead_code, reason = "the file is read once so far")]
+    pub(crate) reload: bool,
+    /// Whether rules that can never match here are borne.
+    pub(crate) allow_inert: bool,
+    /// Whether tools that are denied are left out of `tools/list` answers.
+    #[allow(dead_code, reason = "answers are not read for tools so far")]
+    pub(crate) hide_denied: bool,
+    /// What a refusal says.
+    pub(crate) deny: Deny,
+}
+
+/// What is done with a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// What is not allowed is refused.
+    Enforce,
+    /// All goes on, and the record says what would have been decided.
+    Shadow,
+}
+
+/// What a refusal says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Deny {
+    /// Its error code, whatever the client speaks.
+    pub(crate) code: Option<i32>,
+    /// Whether it names the rule and the reason.
+    pub(crate) detail: bool,
 }
 
 /// The client's side of the session.
@@ -71,6 +113,14 @@ pub(crate) struct Ended {
 /// Why there was no session.
 #[derive(Debug, Error)]
 pub(crate) enum WrapError {
+    /// There is no policy to judge by.
+    #[error("could not load policy `{}`: {error}", EscapedPath(file))]
+    Policy {
+        /// Its document.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: GateError,
+    },
     /// The signing key could not be loaded.
     #[error("wrap audit failed: {0}")]
     Key(#[from] KeyFileError),
@@ -92,6 +142,8 @@ pub(crate) enum WrapError {
 struct Shared {
     writer: Writer,
     pending: Pending,
+    /// Judges what the client asks for; without one everything goes on.
+    gate: Option<Gate>,
     /// Frames of the client that could not be read.
     unreadable: AtomicU64,
     notices: Sender<Notice>,

@@ -5,21 +5,31 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::digest::FrameDigest;
-use super::lane::{Station, Stop};
+use super::lane::{Due, Fate, Recorded, Station, Stop};
 use super::pending::{Begun, Ticket, is_usable};
 use super::retry::Asked;
-use super::{Notice, Shared};
+use super::{Deny, Enforcement, Mode, Notice, Shared};
 use crate::chain::commit::Mark;
 use crate::chain::ending::{Ending, Standing, Unanswered};
 use crate::chain::writer::{ChainError, Tool};
 use crate::rpc::frame::Frame;
 use crate::rpc::message::{Member, Message, RpcId};
 use crate::rpc::scan::{Scan, Scanner};
+use crate::stations::Pass;
 use crate::wire::digest::{Digest, Request};
 
-/// Records what the client asks for.
+/// What is done with what the policy does not allow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    mode: Mode,
+    deny: Deny,
+}
+
+/// Records what the client asks for, and refuses what the policy does not
+/// allow.
 pub(super) struct Requests {
     shared: Arc<Shared>,
+    manner: Manner,
     scanner: Scanner,
     /// Calls that no answer can be matched to: concluded once they went on.
     unmatched: Vec<(Ticket, Unanswered)>,
@@ -27,10 +37,29 @@ pub(super) struct Requests {
     reader_gone: bool,
 }
 
+impl Manner {
+    pub(super) fn of(enforcement: &Enforcement) -> Self {
+        Self {
+            mode: enforcement.mode,
+            deny: enforcement.deny,
+        }
+    }
+}
+
+impl Default for Manner {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Enforce,
+            deny: Deny::default(),
+        }
+    }
+}
+
 impl Requests {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, manner: Manner) -> Self {
         Self {
             shared,
+            manner,
             scanner: Scanner::new(),
             unmatched: Vec::new(),
             reader_gone: false,
@@ -95,12 +124,8 @@ impl Requests {
     }
 }
 
-impl Station for Requests {
-    fn has_room(&self) -> bool {
-        self.shared.pending.has_room()
-    }
-
-    fn record(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
+impl Requests {
+    fn pass_through(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
         let mut digest = FrameDigest::of(frame);
         match scan {
@@ -124,14 +149,32 @@ impl Station for Requests {
             Scan::Unreadable(_) => self.unreadable(digest.value()?),
         }
     }
+}
 
-    fn settle(&mut self, mark: Option<Mark>) -> Result<(), ChainError> {
-        if let Some(mark) = mark {
+impl Station for Requests {
+    type Pass = Pass;
+
+    fn has_room(&self) -> bool {
+        self.shared.pending.has_room()
+    }
+
+    fn record(&mut self, frame: &Frame) -> Result<Recorded<Pass>, Stop> {
+        let mark = self.pass_through(frame)?;
+        Ok(Recorded {
+            mark,
+            fate: Fate::Relay(Pass::ungated()),
+        })
+    }
+
+    fn settle(&mut self, due: Due) -> Result<(), ChainError> {
+        if let Some(mark) = due.relayed {
             self.shared.writer.settle_intent(mark)?;
+        }
+        if let Some(mark) = due.refused {
+            self.shared.writer.settle_outcome(mark)?;
         }
         self.shared.may_go_on()
     }
-
     fn went_on(&mut self) -> Result<(), Stop> {
         if self.reader_gone {
             // They did not, so they stay open to the end.
@@ -148,6 +191,10 @@ impl Station for Requests {
         self.reader_gone = true;
         // The child may answer what it has read; its own end will tell.
         self.shared.notify(Notice::ChildInputGone);
+    }
+
+    fn sender_gone(&mut self) {
+        self.shared.notify(Notice::ClientGone);
     }
 }
 

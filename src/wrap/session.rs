@@ -16,16 +16,17 @@ use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
 use super::child::{self, Orphans, Pipes, Wrapped, exit_code};
-use super::client::{Given, Taken};
+use super::client::{Given, ToClient};
 use super::lane::{Stop, relay};
 use super::pending::{MAX_OPEN, Pending};
-use super::requests::Requests;
+use super::requests::{Manner, Requests};
 use super::stderr::copy_escaped;
-use super::{Client, Ended, Notice, Shared, Wrap, WrapError, failure};
+use super::{Client, Ended, Enforcement, Notice, Shared, Wrap, WrapError, failure};
 use crate::chain::ending::{Ending, Unanswered};
 use crate::chain::keyfile;
 use crate::chain::writer::{ChainError, Totals, Writer};
 use crate::rpc::frame::{FrameLimits, FrameReader};
+use crate::stations::{Bounds, Gate};
 use crate::wire::digest::{Digest, Hasher, Text};
 use crate::wire::facts::{Child, Confinement, Emitter};
 use crate::wire::hex::Bytes;
@@ -37,6 +38,10 @@ use crate::wire::line::OpenFacts;
 /// When there was no session: the record could not be opened, or the child
 /// could not be started.
 pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
+    let policy = match &wrap.policy {
+        None => None,
+        Some(policy) => Some((policy, gate(policy)?)),
+    };
     let key = keyfile::load(&wrap.signing_key)?;
     let (sender, notices) = mpsc::channel();
     // Before there is a record, lest a signal leave it without a `close`.
@@ -49,7 +54,7 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let spawned = child::spawn(&wrap.command, client.stderr_is_terminal, &orphans);
     let started = spawned
         .map_err(WrapError::Spawn)
-        .and_then(|spawned| start(spawned, client, limits, &writer, (sender, notices)));
+        .and_then(|spawned| start(spawned, client, limits, &writer, policy, (sender, notices)));
     match started {
         Ok(session) => Ok(session.wait()),
         Err(error) => {
@@ -57,6 +62,18 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
             Err(error)
         }
     }
+}
+
+/// Reads the policy: before anything else is touched.
+fn gate(policy: &Enforcement) -> Result<Gate, WrapError> {
+    let bounds = Bounds {
+        pinned: policy.pinned,
+        allow_inert: policy.allow_inert,
+    };
+    Gate::load(&policy.file, bounds).map_err(|error| WrapError::Policy {
+        file: policy.file.clone(),
+        error,
+    })
 }
 
 fn facts(command: &[OsString]) -> io::Result<OpenFacts> {
@@ -120,11 +137,14 @@ fn start(
     client: Client,
     limits: FrameLimits,
     writer: &Writer,
+    policy: Option<(&Enforcement, Gate)>,
     (sender, notices): (Sender<Notice>, Receiver<Notice>),
 ) -> Result<Session, WrapError> {
+    let (enforcement, gate) = policy.unzip();
     let shared = Arc::new(Shared {
         writer: writer.clone(),
         pending: Pending::new(MAX_OPEN),
+        gate,
         unreadable: AtomicU64::new(0),
         notices: sender.clone(),
         begun: Instant::now(),
@@ -136,13 +156,14 @@ fn start(
         let _ = broken.send(Notice::Broken(why.to_string()));
     });
     let exited = wrapped.exit_waiter();
-    let threads = start_lanes(pipes, client, limits, &shared).and_then(|stderr_done| {
-        thread::Builder::new().spawn(move || {
-            exited();
-            let _ = sender.send(Notice::ChildExited);
-        })?;
-        Ok(stderr_done)
-    });
+    let threads =
+        start_lanes(pipes, client, limits, &shared, enforcement).and_then(|stderr_done| {
+            thread::Builder::new().spawn(move || {
+                exited();
+                let _ = sender.send(Notice::ChildExited);
+            })?;
+            Ok(stderr_done)
+        });
     match threads {
         Ok(stderr_done) => Ok(Session {
             shared,
@@ -200,6 +221,7 @@ fn start_lanes(
     client: Client,
     limits: FrameLimits,
     shared: &Arc<Shared>,
+    enforcement: Option<&Enforcement>,
 ) -> Result<Receiver<()>, WrapError> {
     let (done, stderr_done) = mpsc::channel();
     if let Some(stderr) = pipes.stderr {
@@ -210,15 +232,18 @@ fn start_lanes(
         })?;
     }
     let (asks, answers) = (Arc::clone(shared), Arc::clone(shared));
-    let (input, output) = (client.input, client.output);
+    let input = client.input;
+    let output = ToClient::new(client.output, shared);
+    let refusals = output.clone();
+    let manner = enforcement.map(Manner::of).unwrap_or_default();
     let requests_limits = limits.clone();
     thread::Builder::new()
         .name("requests".to_owned())
         .spawn(move || {
             let mut frames = FrameReader::new(Given(input), requests_limits);
-            let mut station = Requests::new(Arc::clone(&asks));
+            let mut station = Requests::new(Arc::clone(&asks), manner);
             let mut stdin = pipes.stdin;
-            let stop = relay(&mut frames, &mut stdin, &mut station);
+            let stop = relay(&mut frames, &mut stdin, refusals, &mut station);
             asks.notify(Notice::Requests(stop));
             // Only now: a child that leaves at the end of its input must not be
             // heard of before the client that left first.
@@ -229,11 +254,7 @@ fn start_lanes(
         .spawn(move || {
             let mut frames = FrameReader::new(pipes.stdout, limits);
             let mut station = Answers::new(Arc::clone(&answers));
-            let output = Taken {
-                client: output,
-                shared: Arc::clone(&answers),
-            };
-            let stop = relay(&mut frames, output, &mut station);
+            let stop = relay(&mut frames, output, io::sink(), &mut station);
             answers.notify(Notice::Answers(stop));
         })?;
     Ok(stderr_done)

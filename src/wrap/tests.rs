@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::answers::Answers;
 use super::lane::relay;
 use super::pending::MAX_OPEN;
-use super::requests::Requests;
+use super::requests::{Manner, Requests};
 use super::*;
 use crate::chain::testing::{FaultSink, GateSink, open};
 use crate::rpc::frame::{FrameLimits, FrameReader};
@@ -27,6 +27,7 @@ fn shared(writer: Writer) -> (Arc<Shared>, Receiver<Notice>) {
     let shared = Shared {
         writer,
         pending: Pending::new(MAX_OPEN),
+        gate: None,
         unreadable: AtomicU64::new(0),
         notices,
         begun: Instant::now(),
@@ -109,8 +110,8 @@ fn no_byte_of_a_call_goes_on_before_the_flush_of_its_intent_has_returned() {
             sink.shut();
             thread::scope(|scope| {
                 let lane = scope.spawn(|| {
-                    let mut station = Requests::new(Arc::clone(&shared));
-                    relay(&mut frames(&request), out.clone(), &mut station)
+                    let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+                    relay(&mut frames(&request), out.clone(), io::sink(), &mut station)
                 });
                 sink.wait_started(1);
                 let seen = (types(&sink), out.bytes());
@@ -131,8 +132,8 @@ fn in_mode_process_a_call_waits_for_no_flush() {
     let (shared, _heard) = shared(open(sink.clone(), Durability::Process).unwrap());
     let mut out = Out::beside(&sink);
     sink.shut();
-    let mut station = Requests::new(Arc::clone(&shared));
-    relay(&mut frames(&request(1)), &mut out, &mut station);
+    let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+    relay(&mut frames(&request(1)), &mut out, io::sink(), &mut station);
     assert_eq!(*out.lines.lock().unwrap(), ["open", "intent"]);
     assert_eq!(sink.started(), 0);
     let_all_go(&sink);
@@ -146,9 +147,9 @@ fn a_call_whose_intent_is_not_flushed_does_not_go_on() {
         let sink = FaultSink::new(3);
         let (shared, _heard) = shared(open(sink.clone(), durability).unwrap());
         let mut out = Vec::new();
-        let mut station = Requests::new(Arc::clone(&shared));
+        let mut station = Requests::new(Arc::clone(&shared), Manner::default());
         let twice = request(1).repeat(2);
-        let stop = relay(&mut frames(&twice), &mut out, &mut station);
+        let stop = relay(&mut frames(&twice), &mut out, io::sink(), &mut station);
         assert!(matches!(stop, Stop::Chain(ChainError::Broken(_))));
         assert_eq!(out, b"");
     }
@@ -160,11 +161,16 @@ fn no_byte_of_an_answer_goes_on_before_its_outcome_is_written() {
     for durability in [Durability::Full, Durability::Intent, Durability::Process] {
         let sink = GateSink::default();
         let (shared, _heard) = shared(open(sink.clone(), durability).unwrap());
-        let mut station = Requests::new(Arc::clone(&shared));
-        relay(&mut frames(&request(1)), io::sink(), &mut station);
+        let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+        relay(
+            &mut frames(&request(1)),
+            io::sink(),
+            io::sink(),
+            &mut station,
+        );
         let mut out = Out::beside(&sink);
         let mut station = Answers::new(Arc::clone(&shared));
-        relay(&mut frames(ANSWER), &mut out, &mut station);
+        relay(&mut frames(ANSWER), &mut out, io::sink(), &mut station);
         assert_eq!(out.bytes(), ANSWER.as_bytes());
         assert_eq!(*out.lines.lock().unwrap(), ["open", "intent", "outcome"]);
     }
@@ -175,14 +181,19 @@ fn no_byte_of_an_answer_goes_on_before_its_outcome_is_written() {
 fn in_mode_full_no_byte_of_an_answer_goes_on_before_the_flush_of_its_outcome() {
     let sink = GateSink::default();
     let (shared, _heard) = shared(open(sink.clone(), Durability::Full).unwrap());
-    let mut station = Requests::new(Arc::clone(&shared));
-    relay(&mut frames(&request(1)), io::sink(), &mut station);
+    let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+    relay(
+        &mut frames(&request(1)),
+        io::sink(),
+        io::sink(),
+        &mut station,
+    );
     let out = Out::beside(&sink);
     sink.shut();
     thread::scope(|scope| {
         let lane = scope.spawn(|| {
             let mut station = Answers::new(Arc::clone(&shared));
-            relay(&mut frames(ANSWER), out.clone(), &mut station)
+            relay(&mut frames(ANSWER), out.clone(), io::sink(), &mut station)
         });
         sink.wait_started(1);
         let seen = (types(&sink), out.bytes());
