@@ -1,6 +1,14 @@
 //! The stations that a Call passes: POLICY → CAPABILITY → SANDBOX → AUDIT.
 //!
-//! Whoever carries Calls reaches the policy through here only.
+//! Whoever carries Calls reaches the policy through here only, and by types:
+//! a frame that was received becomes one that is [`Permitted`] or [`Refused`],
+//! and only the first can be forwarded. CAPABILITY and SANDBOX join where a
+//! Call runs in this process; AUDIT is the [`Standing`] that each Call gets,
+//! whatever becomes of it.
+//!
+//! [`Standing`]: crate::chain::ending::Standing
+
+mod received;
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,12 +16,14 @@ use std::time::Instant;
 use thiserror::Error;
 
 use crate::policy::Request;
-use crate::policy::engine::Engine;
+use crate::policy::engine::{Engine, Judgement};
 use crate::policy::lint::inert_under_wrap;
 use crate::policy::parse::{self, PolicyError};
 use crate::policy::set::{Action, Default, Position, Set};
 use crate::wire::digest::{Digest, PolicySet};
 use crate::wire::escape::Escaped;
+
+pub(crate) use received::{Code, Grounds, Judged, Pass, Refused, RefusedPart, policy, usable_id};
 
 /// The POLICY station: the Policy Set in force, and what a set has to be to
 /// come into force here.
@@ -24,13 +34,25 @@ pub(crate) struct Gate {
     bounds: Bounds,
 }
 
-/// Which sets may be in force.
+/// Which sets may be in force, and what becomes of their verdicts.
 #[derive(Clone, Copy, Debug, std::default::Default)]
 pub(crate) struct Bounds {
     /// Only the one with this hash.
     pub(crate) pinned: Option<Digest<PolicySet>>,
     /// Also one with rules that can never match here.
     pub(crate) allow_inert: bool,
+    /// What is done with a verdict.
+    pub(crate) mode: Mode,
+}
+
+/// What is done with a verdict.
+#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// What is not allowed is refused.
+    #[default]
+    Enforce,
+    /// All goes on, and the record says what would have been decided.
+    Shadow,
 }
 
 /// Why a document is not in force.
@@ -118,6 +140,15 @@ impl Gate {
         }
     }
 
+    /// What is done with a verdict.
+    pub(crate) fn mode(&self) -> Mode {
+        self.bounds.mode
+    }
+
+    fn judge(&self, requests: &[Request<'_>], refused: bool) -> Judgement {
+        self.engine.judge(requests, refused, self.begun.elapsed())
+    }
+
     /// The hash of the set in force.
     pub(crate) fn policy_set_hash(&self) -> Digest<PolicySet> {
         self.engine.set().hash()
@@ -142,16 +173,5 @@ impl Bounds {
             });
         }
         Ok(set)
-    }
-}
-
-/// What a frame of a client has to have to go on to the tool.
-#[derive(Debug)]
-pub(crate) struct Pass(());
-
-impl Pass {
-    /// Of a frame that no policy is to stop.
-    pub(crate) fn ungated() -> Self {
-        Self(())
     }
 }

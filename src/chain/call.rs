@@ -13,7 +13,7 @@ use super::ending::{Ended, Ending, SMALL_BYTES, Standing};
 use super::writer::{ChainError, MAX_LINE_BYTES, Writer};
 use crate::wire::canon::{self, MAX_INTEGER};
 use crate::wire::line::{Intent, MAX_TEXT_BYTES, cut_text};
-use crate::wire::outcome::{Capability, Cut, Execution, Outcome, Policy};
+use crate::wire::outcome::{Capability, Cut, DecisionAxes, Execution, Outcome, Policy, Shadow};
 
 /// A Call that has its intent on the Chain and no outcome yet.
 #[must_use = "a dropped Call is recorded as abandoned"]
@@ -142,7 +142,7 @@ impl Record {
             response_digest: ended.response_digest,
             wall_ms: ended.wall_ms.map(|ms| ms.min(MAX_INTEGER)),
             peak_memory_bytes: None,
-            decision_axes: standing.decision_axes.clone(),
+            decision_axes: cut_axes(&standing.decision_axes, &mut cut),
             answer: ended.answer.map(|mut answer| {
                 answer.ambiguous |= self.ambiguous;
                 answer.code = answer
@@ -152,6 +152,7 @@ impl Record {
             }),
             tool_digest: standing.tool_digest,
             resumes: standing.resumes.clone(),
+            shadow: cut_shadow(&standing.shadow, &mut cut),
             cut,
             message_digest: ended.message_digest,
         }
@@ -177,6 +178,28 @@ fn cut_capability(capability: &Capability, cut: &mut BTreeMap<String, Cut>) -> C
         }
     }
     capability
+}
+
+fn cut_axes(axes: &DecisionAxes, cut: &mut BTreeMap<String, Cut>) -> DecisionAxes {
+    let mut axes = axes.clone();
+    if let Some(rule) = &mut axes.matched_rule
+        && rule.len() > MAX_TEXT_BYTES
+    {
+        *rule = cut_text(rule, "decision_axes.matched_rule", cut);
+    }
+    axes
+}
+
+fn cut_shadow(shadow: &Option<Shadow>, cut: &mut BTreeMap<String, Cut>) -> Option<Shadow> {
+    let mut shadow = shadow.clone();
+    if let Some(Shadow {
+        matched_rule: Some(rule),
+        ..
+    }) = &mut shadow
+    {
+        *rule = cut_text(rule, "shadow.matched_rule", cut);
+    }
+    shadow
 }
 
 fn cut_execution(mut execution: Execution, cut: &mut BTreeMap<String, Cut>) -> Execution {

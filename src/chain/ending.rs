@@ -2,7 +2,9 @@
 
 use crate::wire::digest::{Digest, PolicySet, Response, Text, ToolDefinition};
 use crate::wire::grant::Grant;
-use crate::wire::outcome::{Answer, AnswerKind, Capability, DecisionAxes, Execution, Policy};
+use crate::wire::outcome::{
+    Answer, AnswerKind, Capability, DecisionAxes, Execution, Policy, Shadow,
+};
 
 /// What the stations said of a Call before it went on.
 ///
@@ -22,6 +24,8 @@ pub(crate) struct Standing {
     pub(crate) tool_digest: Option<Digest<ToolDefinition>>,
     /// The Call that asked for the input which this one brings.
     pub(crate) resumes: Option<String>,
+    /// What a policy on trial would have decided.
+    pub(crate) shadow: Option<Shadow>,
 }
 
 impl Standing {
@@ -36,6 +40,7 @@ impl Standing {
             decision_axes: DecisionAxes::default(),
             tool_digest: None,
             resumes: None,
+            shadow: None,
         }
     }
 
@@ -50,7 +55,6 @@ impl Standing {
     }
 
     /// Of a Call that a Policy Set allowed and that is relayed.
-    #[allow(dead_code, reason = "no Policy Set is evaluated yet")]
     pub(crate) fn allowed(
         call_id: &str,
         tool: &str,
@@ -65,7 +69,6 @@ impl Standing {
     }
 
     /// Of a Call that `policy` keeps from the stations behind it.
-    #[allow(dead_code, reason = "no Policy Set is evaluated yet")]
     pub(crate) fn refused(
         policy: Policy,
         policy_set_hash: Digest<PolicySet>,
@@ -82,7 +85,6 @@ impl Standing {
 
     /// Of a Call that is allowed itself, but not relayed because another of
     /// its batch is refused.
-    #[allow(dead_code, reason = "no Policy Set is evaluated yet")]
     pub(crate) fn held_back(
         policy_set_hash: Digest<PolicySet>,
         decision_axes: DecisionAxes,
@@ -123,6 +125,9 @@ impl Standing {
             &axes.matched_rule,
             &axes.approval_ref,
             &self.resumes,
+            self.shadow
+                .as_ref()
+                .map_or(&None, |tried| &tried.matched_rule),
         ]
         .into_iter()
         .map(length)
@@ -171,7 +176,6 @@ pub(crate) enum Ending {
     /// The kernel killed the child for a forbidden system call.
     Killed,
     /// It never reached the tool.
-    #[allow(dead_code, reason = "no Policy Set is evaluated yet")]
     NotExecuted(NotExecuted),
 }
 
@@ -205,7 +209,6 @@ pub(crate) enum Unanswered {
 
 /// Why a Call never reached the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "no Policy Set is evaluated yet")]
 pub(crate) enum NotExecuted {
     /// A station refused it.
     Refused,
@@ -235,7 +238,8 @@ impl Unanswered {
 }
 
 impl NotExecuted {
-    fn reason(self) -> &'static str {
+    /// As the record says it.
+    pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Refused => NOT_EXECUTED,
             Self::SiblingRefused => "not executed: sibling call in this batch was refused",

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::digest::{Digest, Line, Text};
+use super::digest::{Digest, Line, PolicySet, Text};
 
 /// The program that wrote the Session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +50,25 @@ pub struct Child {
     /// SHA-256 over every argument, the program first, each followed by a NUL
     /// byte. Arguments can hold secrets, so they are not recorded themselves.
     pub argv_digest: Digest<Text>,
+}
+
+/// The policy that a Session began under.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyInForce {
+    /// What is done with its verdicts.
+    pub status: PolicyStatus,
+    /// The Policy Set.
+    pub policy_set_hash: Digest<PolicySet>,
+}
+
+/// What is done with the verdicts of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyStatus {
+    /// What it does not allow is refused.
+    Enforced,
+    /// Nothing is refused; each outcome says what would have been decided.
+    Shadow,
 }
 
 /// What the kernel enforces on the child.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::canon::{self, CanonError};
 use super::decode;
 use super::digest::{self, Digest, Request, Text};
-use super::facts::{Child, Confinement, Durability, Emitter, Follows};
+use super::facts::{Child, Confinement, Durability, Emitter, Follows, PolicyInForce};
 use super::grant::{FsGrant, NetGrant};
 use super::hex::Bytes;
 use super::outcome::{Cut, Outcome};
@@ -120,6 +120,9 @@ pub struct OpenFacts {
     /// What is enforced on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<Confinement>,
+    /// The policy that Calls are judged by at first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyInForce>,
     /// Segments that this one comes after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub follows: Vec<Follows>,

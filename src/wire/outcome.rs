@@ -48,6 +48,9 @@ pub struct Outcome {
     /// The Call that asked for the input which this retry brings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<String>,
+    /// What a policy on trial would have decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<Shadow>,
     /// Fields that were cut, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cut: BTreeMap<String, Cut>,
@@ -217,6 +220,33 @@ pub enum AnswerKind {
     Cancelled,
     /// None.
     None,
+}
+
+/// What a policy on trial would have decided. The Call went on whatever it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shadow {
+    /// The decision.
+    pub status: Tried,
+    /// The rule that would have decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched_rule: Option<String>,
+    /// The Policy Set on trial.
+    pub policy_set_hash: Digest<PolicySet>,
+}
+
+/// The decisions of a policy on trial. No approval is asked for, so none is
+/// named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tried {
+    /// The Call would have gone on, or be stopped by another of its batch only.
+    Allowed,
+    /// A rule, the default or its form would have refused it.
+    Denied,
+    /// It would have been one too many.
+    RateLimited,
+    /// A human would have had to decide first.
+    PendingApproval,
 }
 
 /// What was cut off a field that was too long to be recorded whole.

@@ -15,7 +15,9 @@ mod child;
 mod client;
 mod digest;
 mod lane;
+mod loose;
 mod pending;
+mod refusal;
 mod requests;
 mod retry;
 mod session;
@@ -41,6 +43,7 @@ use crate::wire::facts::Durability;
 use lane::Stop;
 use pending::Pending;
 
+pub(crate) use crate::stations::Mode;
 pub(crate) use session::run;
 
 /// What is to be wrapped, and where it is recorded.
@@ -73,15 +76,6 @@ pub(crate) struct Enforcement {
     pub(crate) hide_denied: bool,
     /// What a refusal says.
     pub(crate) deny: Deny,
-}
-
-/// What is done with a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// What is not allowed is refused.
-    Enforce,
-    /// All goes on, and the record says what would have been decided.
-    Shadow,
 }
 
 /// What a refusal says.

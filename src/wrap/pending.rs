@@ -120,6 +120,23 @@ impl Pending {
         Ok(Some(Begun { ticket, mark }))
     }
 
+    /// Records a Call that does not go on. `refuse` writes both its Lines.
+    /// `None` when the session has ended.
+    ///
+    /// # Errors
+    /// Those of `refuse`.
+    pub(super) fn refuse(
+        &self,
+        refuse: impl FnOnce() -> Result<Mark, ChainError>,
+    ) -> Result<Option<Mark>, ChainError> {
+        // Held meanwhile, so that the end of the session does not find it open.
+        let state = self.lock();
+        match state.ended {
+            true => Ok(None),
+            false => refuse().map(Some),
+        }
+    }
+
     /// Concludes the oldest open Call with this id, if there is one.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! The lane from the client to the child: every `tools/call` has its intent
-//! before its first byte goes on.
+//! before its first byte goes on, and goes on only if the policy lets it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,96 +7,100 @@ use std::sync::atomic::Ordering;
 use super::digest::FrameDigest;
 use super::lane::{Due, Fate, Recorded, Station, Stop};
 use super::pending::{Begun, Ticket, is_usable};
+use super::refusal::Refusals;
 use super::retry::Asked;
-use super::{Deny, Enforcement, Mode, Notice, Shared};
+use super::{Deny, Notice, Shared};
 use crate::chain::commit::Mark;
 use crate::chain::ending::{Ending, Standing, Unanswered};
 use crate::chain::writer::{ChainError, Tool};
 use crate::rpc::frame::Frame;
 use crate::rpc::message::{Member, Message, RpcId};
 use crate::rpc::scan::{Scan, Scanner};
-use crate::stations::Pass;
+use crate::stations::{self, Grounds, Judged, Pass, Refused, RefusedPart};
 use crate::wire::digest::{Digest, Request};
-
-/// What is done with what the policy does not allow.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Manner {
-    mode: Mode,
-    deny: Deny,
-}
 
 /// Records what the client asks for, and refuses what the policy does not
 /// allow.
 pub(super) struct Requests {
     shared: Arc<Shared>,
-    manner: Manner,
     scanner: Scanner,
+    refusals: Refusals,
     /// Calls that no answer can be matched to: concluded once they went on.
     unmatched: Vec<(Ticket, Unanswered)>,
     /// The child reads no more.
     reader_gone: bool,
 }
 
-impl Manner {
-    pub(super) fn of(enforcement: &Enforcement) -> Self {
-        Self {
-            mode: enforcement.mode,
-            deny: enforcement.deny,
-        }
-    }
-}
-
-impl Default for Manner {
-    fn default() -> Self {
-        Self {
-            mode: Mode::Enforce,
-            deny: Deny::default(),
-        }
-    }
-}
-
 impl Requests {
-    pub(super) fn new(shared: Arc<Shared>, manner: Manner) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, deny: Deny) -> Self {
         Self {
             shared,
-            manner,
             scanner: Scanner::new(),
+            refusals: Refusals::new(deny),
             unmatched: Vec::new(),
             reader_gone: false,
         }
     }
 
-    fn message(
+    /// Records a frame that goes on.
+    fn forward(
+        &mut self,
+        scan: &Scan,
+        frame: &Frame,
+        mut grounds: Grounds,
+    ) -> Result<Option<Mark>, Stop> {
+        let mut digest = FrameDigest::of(frame);
+        let messages = match scan {
+            Scan::Message(message) => std::slice::from_ref(&**message),
+            Scan::Batch(messages) => messages,
+            Scan::Blank | Scan::Unreadable(_) => &[],
+        };
+        let is_unreadable = grounds.has_whole(scan);
+        if is_unreadable || messages.iter().any(|message| grounds.has(message)) {
+            self.shared.pending.wait_for_room()?;
+        }
+        if is_unreadable {
+            let mark = self.unreadable(&mut grounds, digest.value()?)?;
+            return Ok(Some(mark));
+        }
+        let mut last = None;
+        for message in messages {
+            if message.method.as_whole() == Some("notifications/cancelled") {
+                self.shared.pending.cancel(&message.params.request_id);
+            }
+            if grounds.has(message) {
+                let digest = digest.value()?;
+                last = Some(match message.is_tools_call() {
+                    true => self.call(message, &mut grounds, digest)?,
+                    false => self.unreadable(&mut grounds, digest)?,
+                });
+            }
+        }
+        Ok(last)
+    }
+
+    fn call(
         &mut self,
         message: &Message,
-        digest: &mut FrameDigest<'_, Request>,
-    ) -> Result<Option<Mark>, Stop> {
-        if message.method.as_whole() == Some("notifications/cancelled") {
-            self.shared.pending.cancel(&message.params.request_id);
-        }
-        if !message.is_tools_call() {
-            return Ok(None);
-        }
-        let tool = match &message.params.name {
-            Member::Text(name) => Tool::of(name.head(), name.cut().map(|cut| (cut.bytes, cut.sum))),
-            Member::Absent | Member::NotAString => Tool::of(UNKNOWN, None),
-        };
+        grounds: &mut Grounds,
+        digest: Digest<Request>,
+    ) -> Result<Mark, Stop> {
         let (id, asked) = (message.id.clone(), Asked::of(message));
-        let begun = self.begin(id, asked, tool, digest.value()?, || {})?;
+        let begun = self.begin(id, asked, tool(message), digest, grounds, || {})?;
         if !is_usable(&message.id) {
             self.unmatched.push((begun.ticket, Unanswered::NoId));
         }
-        Ok(Some(begun.mark))
+        Ok(begun.mark)
     }
 
-    fn unreadable(&mut self, digest: Digest<Request>) -> Result<Option<Mark>, Stop> {
-        self.shared.pending.wait_for_room()?;
+    fn unreadable(&mut self, grounds: &mut Grounds, digest: Digest<Request>) -> Result<Mark, Stop> {
+        let (id, asked) = (RpcId::Absent, Asked::default());
         let tool = Tool::of(UNREADABLE, None);
-        let begun = self.begin(RpcId::Absent, Asked::default(), tool, digest, || {
+        let begun = self.begin(id, asked, tool, digest, grounds, || {
             self.shared.unreadable.fetch_add(1, Ordering::Relaxed);
         })?;
         self.unmatched.push((begun.ticket, Unanswered::Unreadable));
-        Ok(Some(begun.mark))
+        Ok(begun.mark)
     }
 
     /// Begins a Call. `count` is called with it, so that the end of the session
@@ -107,6 +111,7 @@ impl Requests {
         asked: Asked,
         tool: Tool,
         digest: Digest<Request>,
+        grounds: &mut Grounds,
         count: impl FnOnce(),
     ) -> Result<Begun, Stop> {
         let writer = &self.shared.writer;
@@ -114,7 +119,7 @@ impl Requests {
             let mut call = writer.begin(tool, digest)?;
             let standing = Standing {
                 resumes,
-                ..Standing::passed_through(call.id(), call.tool_id())
+                ..grounds.next_standing(call.id(), call.tool_id())
             };
             call.stand(standing)?;
             count();
@@ -122,32 +127,70 @@ impl Requests {
         })?;
         begun.ok_or(Stop::Ended)
     }
+
+    /// Records a frame that does not go on, and says what the client is told.
+    fn refuse(
+        &self,
+        scan: &Scan,
+        frame: &Frame,
+        refused: &Refused,
+    ) -> Result<Recorded<Pass>, Stop> {
+        let digest = FrameDigest::of(frame).value()?;
+        let mut mark = None;
+        let mut is_counted = false;
+        for part in refused.parts() {
+            let counts = part.is_unreadable() && !is_counted;
+            mark =
+                Some(self.refuse_part(refused, part, refused_tool(scan, part), digest, counts)?);
+            is_counted |= counts;
+        }
+        let answer = self.refusals.answer(frame, scan, refused);
+        Ok(Recorded {
+            mark,
+            fate: match answer.map_err(Stop::Spool)? {
+                Some(line) => Fate::Refuse(line),
+                None => Fate::Drop,
+            },
+        })
+    }
+
+    fn refuse_part(
+        &self,
+        refused: &Refused,
+        part: &RefusedPart,
+        tool: Tool,
+        digest: Digest<Request>,
+        counts: bool,
+    ) -> Result<Mark, Stop> {
+        let recorded = self.shared.pending.refuse(|| {
+            let mut call = self.shared.writer.begin(tool, digest)?;
+            call.stand(refused.standing(part))?;
+            if counts {
+                self.shared.unreadable.fetch_add(1, Ordering::Relaxed);
+            }
+            call.finish(Ending::NotExecuted(part.not_executed()))
+        })?;
+        recorded.ok_or(Stop::Ended)
+    }
 }
 
-impl Requests {
-    fn pass_through(&mut self, frame: &Frame) -> Result<Option<Mark>, Stop> {
-        let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
-        let mut digest = FrameDigest::of(frame);
-        match scan {
-            Scan::Blank => Ok(None),
-            Scan::Message(message) => {
-                if message.is_tools_call() {
-                    self.shared.pending.wait_for_room()?;
-                }
-                self.message(&message, &mut digest)
-            }
-            Scan::Batch(messages) => {
-                if messages.iter().any(Message::is_tools_call) {
-                    self.shared.pending.wait_for_room()?;
-                }
-                let mut last = None;
-                for message in &messages {
-                    last = self.message(message, &mut digest)?.or(last);
-                }
-                Ok(last)
-            }
-            Scan::Unreadable(_) => self.unreadable(digest.value()?),
-        }
+/// The tool of a `tools/call`.
+fn tool(message: &Message) -> Tool {
+    match &message.params.name {
+        Member::Text(name) => Tool::of(name.head(), name.cut().map(|cut| (cut.bytes, cut.sum))),
+        Member::Absent | Member::NotAString => Tool::of(UNKNOWN, None),
+    }
+}
+
+fn refused_tool(scan: &Scan, part: &RefusedPart) -> Tool {
+    let message = match scan {
+        Scan::Message(message) => Some(&**message),
+        Scan::Batch(messages) => messages.get(part.element),
+        Scan::Blank | Scan::Unreadable(_) => None,
+    };
+    match message {
+        Some(message) if !part.is_unreadable() => tool(message),
+        _ => Tool::of(UNREADABLE, None),
     }
 }
 
@@ -159,11 +202,19 @@ impl Station for Requests {
     }
 
     fn record(&mut self, frame: &Frame) -> Result<Recorded<Pass>, Stop> {
-        let mark = self.pass_through(frame)?;
-        Ok(Recorded {
-            mark,
-            fate: Fate::Relay(Pass::ungated()),
-        })
+        let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
+        self.refusals.meet(&scan);
+        let judged = stations::policy(self.shared.gate.as_ref(), &scan);
+        match judged {
+            Judged::Permitted(permitted) => {
+                let (pass, grounds) = permitted.forward();
+                Ok(Recorded {
+                    mark: self.forward(&scan, frame, grounds)?,
+                    fate: Fate::Relay(pass),
+                })
+            }
+            Judged::Refused(refused) => self.refuse(&scan, frame, &refused),
+        }
     }
 
     fn settle(&mut self, due: Due) -> Result<(), ChainError> {
@@ -175,6 +226,7 @@ impl Station for Requests {
         }
         self.shared.may_go_on()
     }
+
     fn went_on(&mut self) -> Result<(), Stop> {
         if self.reader_gone {
             // They did not, so they stay open to the end.

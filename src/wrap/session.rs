@@ -19,16 +19,16 @@ use super::child::{self, Orphans, Pipes, Wrapped, exit_code};
 use super::client::{Given, ToClient};
 use super::lane::{Stop, relay};
 use super::pending::{MAX_OPEN, Pending};
-use super::requests::{Manner, Requests};
+use super::requests::Requests;
 use super::stderr::copy_escaped;
-use super::{Client, Ended, Enforcement, Notice, Shared, Wrap, WrapError, failure};
+use super::{Client, Deny, Ended, Enforcement, Notice, Shared, Wrap, WrapError, failure};
 use crate::chain::ending::{Ending, Unanswered};
 use crate::chain::keyfile;
 use crate::chain::writer::{ChainError, Totals, Writer};
 use crate::rpc::frame::{FrameLimits, FrameReader};
-use crate::stations::{Bounds, Gate};
+use crate::stations::{Bounds, Gate, Mode};
 use crate::wire::digest::{Digest, Hasher, Text};
-use crate::wire::facts::{Child, Confinement, Emitter};
+use crate::wire::facts::{Child, Confinement, Emitter, PolicyInForce, PolicyStatus};
 use crate::wire::hex::Bytes;
 use crate::wire::line::OpenFacts;
 
@@ -48,9 +48,10 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let orphans = Orphans::default();
     listen_to_signals(sender.clone(), orphans.clone())?;
     let limits = frame_limits(&wrap);
+    let gate = policy.as_ref().map(|(_, gate)| gate);
     let writer = wrap
         .audit
-        .open(key, facts(&wrap.command)?, wrap.durability)?;
+        .open(key, facts(&wrap.command, gate)?, wrap.durability)?;
     let spawned = child::spawn(&wrap.command, client.stderr_is_terminal, &orphans);
     let started = spawned
         .map_err(WrapError::Spawn)
@@ -69,6 +70,7 @@ fn gate(policy: &Enforcement) -> Result<Gate, WrapError> {
     let bounds = Bounds {
         pinned: policy.pinned,
         allow_inert: policy.allow_inert,
+        mode: policy.mode,
     };
     Gate::load(&policy.file, bounds).map_err(|error| WrapError::Policy {
         file: policy.file.clone(),
@@ -76,7 +78,7 @@ fn gate(policy: &Enforcement) -> Result<Gate, WrapError> {
     })
 }
 
-fn facts(command: &[OsString]) -> io::Result<OpenFacts> {
+fn facts(command: &[OsString], gate: Option<&Gate>) -> io::Result<OpenFacts> {
     let mut argv = Hasher::<Text>::new();
     for argument in command {
         argv.update(argument.as_encoded_bytes());
@@ -94,6 +96,13 @@ fn facts(command: &[OsString]) -> io::Result<OpenFacts> {
         session_id: Some(Bytes(session_id)),
         child: Some(Child::of(&program.unwrap_or_default(), argv.finish())),
         confinement: Some(Confinement::None),
+        policy: gate.map(|gate| PolicyInForce {
+            status: match gate.mode() {
+                Mode::Enforce => PolicyStatus::Enforced,
+                Mode::Shadow => PolicyStatus::Shadow,
+            },
+            policy_set_hash: gate.policy_set_hash(),
+        }),
         ..OpenFacts::default()
     })
 }
@@ -235,13 +244,13 @@ fn start_lanes(
     let input = client.input;
     let output = ToClient::new(client.output, shared);
     let refusals = output.clone();
-    let manner = enforcement.map(Manner::of).unwrap_or_default();
+    let deny = enforcement.map_or_else(Deny::default, |policy| policy.deny);
     let requests_limits = limits.clone();
     thread::Builder::new()
         .name("requests".to_owned())
         .spawn(move || {
             let mut frames = FrameReader::new(Given(input), requests_limits);
-            let mut station = Requests::new(Arc::clone(&asks), manner);
+            let mut station = Requests::new(Arc::clone(&asks), deny);
             let mut stdin = pipes.stdin;
             let stop = relay(&mut frames, &mut stdin, refusals, &mut station);
             asks.notify(Notice::Requests(stop));

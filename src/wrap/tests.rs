@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::answers::Answers;
 use super::lane::relay;
 use super::pending::MAX_OPEN;
-use super::requests::{Manner, Requests};
+use super::requests::Requests;
 use super::*;
 use crate::chain::testing::{FaultSink, GateSink, open};
 use crate::rpc::frame::{FrameLimits, FrameReader};
@@ -110,7 +110,7 @@ fn no_byte_of_a_call_goes_on_before_the_flush_of_its_intent_has_returned() {
             sink.shut();
             thread::scope(|scope| {
                 let lane = scope.spawn(|| {
-                    let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+                    let mut station = Requests::new(Arc::clone(&shared), Deny::default());
                     relay(&mut frames(&request), out.clone(), io::sink(), &mut station)
                 });
                 sink.wait_started(1);
@@ -132,7 +132,7 @@ fn in_mode_process_a_call_waits_for_no_flush() {
     let (shared, _heard) = shared(open(sink.clone(), Durability::Process).unwrap());
     let mut out = Out::beside(&sink);
     sink.shut();
-    let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+    let mut station = Requests::new(Arc::clone(&shared), Deny::default());
     relay(&mut frames(&request(1)), &mut out, io::sink(), &mut station);
     assert_eq!(*out.lines.lock().unwrap(), ["open", "intent"]);
     assert_eq!(sink.started(), 0);
@@ -147,7 +147,7 @@ fn a_call_whose_intent_is_not_flushed_does_not_go_on() {
         let sink = FaultSink::new(3);
         let (shared, _heard) = shared(open(sink.clone(), durability).unwrap());
         let mut out = Vec::new();
-        let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+        let mut station = Requests::new(Arc::clone(&shared), Deny::default());
         let twice = request(1).repeat(2);
         let stop = relay(&mut frames(&twice), &mut out, io::sink(), &mut station);
         assert!(matches!(stop, Stop::Chain(ChainError::Broken(_))));
@@ -161,7 +161,7 @@ fn no_byte_of_an_answer_goes_on_before_its_outcome_is_written() {
     for durability in [Durability::Full, Durability::Intent, Durability::Process] {
         let sink = GateSink::default();
         let (shared, _heard) = shared(open(sink.clone(), durability).unwrap());
-        let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+        let mut station = Requests::new(Arc::clone(&shared), Deny::default());
         relay(
             &mut frames(&request(1)),
             io::sink(),
@@ -181,7 +181,7 @@ fn no_byte_of_an_answer_goes_on_before_its_outcome_is_written() {
 fn in_mode_full_no_byte_of_an_answer_goes_on_before_the_flush_of_its_outcome() {
     let sink = GateSink::default();
     let (shared, _heard) = shared(open(sink.clone(), Durability::Full).unwrap());
-    let mut station = Requests::new(Arc::clone(&shared), Manner::default());
+    let mut station = Requests::new(Arc::clone(&shared), Deny::default());
     relay(
         &mut frames(&request(1)),
         io::sink(),
