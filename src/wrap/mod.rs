@@ -16,6 +16,7 @@ mod client;
 mod digest;
 mod lane;
 mod loose;
+mod opening;
 mod pending;
 mod refusal;
 mod requests;

@@ -1,7 +1,6 @@
 //! A session from its `open` Line to its `close`: what starts it, what ends
 //! it, and in which order.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -21,16 +20,12 @@ use super::lane::{Stop, relay};
 use super::pending::{MAX_OPEN, Pending};
 use super::requests::Requests;
 use super::stderr::copy_escaped;
-use super::{Client, Deny, Ended, Enforcement, Notice, Shared, Wrap, WrapError, failure};
+use super::{Client, Deny, Ended, Enforcement, Notice, Shared, Wrap, WrapError, failure, opening};
 use crate::chain::ending::{Ending, Unanswered};
 use crate::chain::keyfile;
 use crate::chain::writer::{ChainError, Totals, Writer};
 use crate::rpc::frame::{FrameLimits, FrameReader};
-use crate::stations::{Bounds, Gate, Mode};
-use crate::wire::digest::{Digest, Hasher, Text};
-use crate::wire::facts::{Child, Confinement, Emitter, PolicyInForce, PolicyStatus};
-use crate::wire::hex::Bytes;
-use crate::wire::line::OpenFacts;
+use crate::stations::Gate;
 
 /// Wraps one child for one client.
 ///
@@ -40,18 +35,18 @@ use crate::wire::line::OpenFacts;
 pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let policy = match &wrap.policy {
         None => None,
-        Some(policy) => Some((policy, gate(policy)?)),
+        Some(policy) => Some((policy, opening::gate(policy)?)),
     };
     let key = keyfile::load(&wrap.signing_key)?;
     let (sender, notices) = mpsc::channel();
     // Before there is a record, lest a signal leave it without a `close`.
     let orphans = Orphans::default();
     listen_to_signals(sender.clone(), orphans.clone())?;
-    let limits = frame_limits(&wrap);
+    let limits = opening::frame_limits(&wrap);
     let gate = policy.as_ref().map(|(_, gate)| gate);
     let writer = wrap
         .audit
-        .open(key, facts(&wrap.command, gate)?, wrap.durability)?;
+        .open(key, opening::facts(&wrap.command, gate)?, wrap.durability)?;
     let spawned = child::spawn(&wrap.command, client.stderr_is_terminal, &orphans);
     let started = spawned
         .map_err(WrapError::Spawn)
@@ -63,57 +58,6 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
             Err(error)
         }
     }
-}
-
-/// Reads the policy: before anything else is touched.
-fn gate(policy: &Enforcement) -> Result<Gate, WrapError> {
-    let bounds = Bounds {
-        pinned: policy.pinned,
-        allow_inert: policy.allow_inert,
-        mode: policy.mode,
-    };
-    Gate::load(&policy.file, bounds).map_err(|error| WrapError::Policy {
-        file: policy.file.clone(),
-        error,
-    })
-}
-
-fn facts(command: &[OsString], gate: Option<&Gate>) -> io::Result<OpenFacts> {
-    let mut argv = Hasher::<Text>::new();
-    for argument in command {
-        argv.update(argument.as_encoded_bytes());
-        argv.update(b"\0");
-    }
-    let program = command.first().map(|p| p.to_string_lossy());
-    let mut session_id = [0; 16];
-    getrandom::fill(&mut session_id)?;
-    Ok(OpenFacts {
-        emitter: Some(Emitter {
-            name: env!("CARGO_PKG_NAME").to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            verb: "wrap".to_owned(),
-        }),
-        session_id: Some(Bytes(session_id)),
-        child: Some(Child::of(&program.unwrap_or_default(), argv.finish())),
-        confinement: Some(Confinement::None),
-        policy: gate.map(|gate| PolicyInForce {
-            status: match gate.mode() {
-                Mode::Enforce => PolicyStatus::Enforced,
-                Mode::Shadow => PolicyStatus::Shadow,
-            },
-            policy_set_hash: gate.policy_set_hash(),
-        }),
-        ..OpenFacts::default()
-    })
-}
-
-fn frame_limits(wrap: &Wrap) -> FrameLimits {
-    let mut limits = FrameLimits::new(wrap.audit.directory());
-    if let Some(max) = wrap.max_frame {
-        limits.max_frame = max;
-        limits.in_memory = limits.in_memory.min(max);
-    }
-    limits
 }
 
 /// A session under way.
@@ -459,16 +403,6 @@ fn close(shared: &Shared, unanswered: Ending) -> Result<(), ChainError> {
         unreadable_frames: Some(shared.unreadable.load(Ordering::Relaxed)),
         reloads: None,
     })
-}
-
-impl Child {
-    fn of(program: &str, argv_digest: Digest<Text>) -> Self {
-        let end = program.floor_char_boundary(crate::wire::line::MAX_TEXT_BYTES);
-        Self {
-            program: program[..end].to_owned(),
-            argv_digest,
-        }
-    }
 }
 
 /// Silence of the child that is borne once the client has left.
