@@ -175,3 +175,31 @@ impl Bounds {
         Ok(set)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A gate for tests of whoever has one.
+
+    use super::*;
+
+    impl Gate {
+        /// Judges by `document`.
+        pub(crate) fn of(document: &str, mode: Mode) -> Self {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(&file, document).unwrap();
+            let bounds = Bounds {
+                mode,
+                ..Bounds::default()
+            };
+            Self::load(file.path(), bounds).unwrap()
+        }
+
+        /// Has its clock go forward by so much.
+        pub(crate) fn advance(&mut self, by: std::time::Duration) {
+            self.begun -= by;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn responses_and_notifications_are_waited_for_by_nobody() {
-        let deep = "[".repeat(100) + &"]".repeat(100);
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         for frame in [
             r#"{"jsonrpc":"2.0","id":1,"result":{"a":"\ud800"}}"#.to_owned(),
             format!(r#"{{"id":1,"result":{deep}}}"#),
@@ -113,7 +113,6 @@ mod tests {
 
     #[test]
     fn in_doubt_somebody_waits() {
-        let deep = "[".repeat(200) + &"]".repeat(200);
         for frame in [
             r#"{"id":1,"method":"tools/call"}"#,
             r#"{"method":"tools/call"}"#,
@@ -132,7 +131,6 @@ mod tests {
             "[]",
             "7",
             "x",
-            &format!(r#"{{"id":1,"result":{deep}}}"#),
         ] {
             assert!(waits(frame), "{frame}");
         }
