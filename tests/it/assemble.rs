@@ -272,6 +272,7 @@ pub(crate) fn outcome(call_id: &str, tool_id: &str, request: &[u8], policy_set: 
         answer: None,
         tool_digest: None,
         resumes: None,
+        shadow: None,
         cut: Default::default(),
         message_digest: None,
     }

@@ -154,10 +154,6 @@ const UNCITED: &[(&str, &str)] = &[
         "nothing of this build does it yet: the only Grant that is made has no limit but 0",
     ),
     (
-        "LINE-19",
-        "nothing of this build does it yet: there is no policy whose set could be named",
-    ),
-    (
         "POLICY-1",
         "nothing of this build does it yet: no scalar of a Policy Set is projected",
     ),
