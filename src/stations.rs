@@ -120,6 +120,7 @@ impl Gate {
     ///
     /// # Errors
     /// When it cannot come into force. What is in force stays so.
+    #[allow(dead_code, reason = "the document is read once so far")]
     pub(crate) fn take_over(&self, document: &[u8]) -> Result<Change, GateError> {
         let set = self.bounds.admit(parse::parse(document)?)?;
         let (from, to) = (self.policy_set_hash(), set.hash());
@@ -132,6 +133,7 @@ impl Gate {
 
     /// Whether a Call of this tool would be denied outright, by a rule or by
     /// default. Nothing is counted, and no approval is asked for.
+    #[allow(dead_code, reason = "no tool is hidden yet")]
     pub(crate) fn would_deny(&self, tool: &str) -> bool {
         let set = self.engine.set();
         match set.select(&Request::tool(tool)) {

@@ -16,7 +16,8 @@ use super::{Request, UsageError};
 use crate::chain::ending::stand_in_hash;
 use crate::wire::escape::{Escaped, EscapedPath};
 
-/// Record a small MCP session, verify it, then damage it and verify again.
+/// Record a small MCP session, verify it, damage it and verify again, then
+/// refuse a call.
 ///
 /// Needs no network and no arguments. Everything it makes stays in a new
 /// temporary folder, and every command it runs is printed.
@@ -92,6 +93,8 @@ impl Stage {
         self.verify(out, &public_key, "edited.aarl", 1)?;
         self.cut(out)?;
         self.verify(out, &public_key, "cut.aarl", 3)?;
+        self.refuse(out)?;
+        self.verify(out, &public_key, "refused.aarl", 0)?;
         out.line(NEXT);
         Ok(())
     }
@@ -111,35 +114,13 @@ impl Stage {
     /// Step 2.
     fn record(&self, out: &mut Out) -> Result<(), String> {
         out.line("\n2. Put aegis between an MCP client and its server. The client's side of the\n   session is a file here; the server is a tiny one inside aegis.\n");
-        let requests = self.dir.join("requests.jsonl");
-        fs::write(&requests, REQUESTS).map_err(|e| failed("write", &requests, &e))?;
-        let input = File::open(&requests).map_err(|e| failed("read", &requests, &e))?;
+        self.write("requests.jsonl", REQUESTS)?;
         out.line("  $ cat requests.jsonl");
         indent(out, REQUESTS.as_bytes());
-        let args = [
-            "wrap",
-            "--audit",
-            "session.aarl",
-            "--signing-key",
-            "key",
-            "--",
-            "aegis",
-            "__demo-server",
-        ];
-        out.line(format_args!(
-            "  $ aegis {} < requests.jsonl",
-            args.join(" ")
-        ));
-        let answers = self.output(&args, input.into())?;
+        let answers = self.wrap(out, &["--audit", "session.aarl"], "requests.jsonl")?;
         indent(out, &answers.stdout);
-        expect(&args, &answers, 0)?;
-
-        out.line("\n   The record: an intent before each call reached the server, an outcome\n   before its answer reached the client, chained by hashes and signed.\n");
-        let record = self.read("session.aarl")?;
-        for line in record.lines() {
-            out.line(format_args!("  {}", summary(line)));
-        }
-        Ok(())
+        out.line("\n   The record: an intent before each call reached the server, an outcome\n   before its answer reached the client, chained by hashes and signed.");
+        self.summarize(out, "session.aarl")
     }
 
     fn verify(
@@ -149,7 +130,7 @@ impl Stage {
         record: &str,
         exit: i32,
     ) -> Result<(), String> {
-        if exit == 0 {
+        if record == "session.aarl" {
             out.line("\n3. Verify it as somebody who has only the record and your public key.\n");
         }
         let args = ["verify", "--key", public_key, record];
@@ -183,6 +164,45 @@ impl Stage {
         let mut lines: Vec<_> = record.split_inclusive('\n').collect();
         lines.pop();
         self.write("cut.aarl", &lines.concat())
+    }
+
+    /// Step 6.
+    fn refuse(&self, out: &mut Out) -> Result<(), String> {
+        out.line("\n6. Refuse a call. A policy says which tools may be called; what it denies never\n   reaches the server, the client is told, and the record names the rule.\n");
+        self.write("policy.yaml", POLICY)?;
+        out.line("  $ cat policy.yaml");
+        indent(out, POLICY.as_bytes());
+        out.line("  $ sed -n 3p requests.jsonl > call.jsonl");
+        let call = REQUESTS.split_inclusive('\n').nth(2).unwrap_or_default();
+        self.write("call.jsonl", call)?;
+        let refused = self.wrap(
+            out,
+            &["--policy", "policy.yaml", "--audit", "refused.aarl"],
+            "call.jsonl",
+        )?;
+        indent(out, &refused.stdout);
+        self.summarize(out, "refused.aarl")
+    }
+
+    /// Prints a session of the tiny server and runs it.
+    fn wrap(&self, out: &mut Out, options: &[&str], input: &str) -> Result<Output, String> {
+        let server = ["--signing-key", "key", "--", "aegis", "__demo-server"];
+        let args = [&["wrap"], options, &server].concat();
+        out.line(format_args!("  $ aegis {} < {input}", args.join(" ")));
+        let path = self.dir.join(input);
+        let input = File::open(&path).map_err(|e| failed("read", &path, &e))?;
+        let output = self.output(&args, input.into())?;
+        expect(&args, &output, 0)?;
+        Ok(output)
+    }
+
+    fn summarize(&self, out: &mut Out, record: &str) -> Result<(), String> {
+        out.line("");
+        for line in self.read(record)?.lines() {
+            out.line(format_args!("  {}", summary(line)));
+        }
+        out.line("");
+        Ok(())
     }
 
     /// Prints a command of aegis and runs it.
@@ -222,6 +242,7 @@ impl Stage {
 /// What a reader of the record's rows would look at first.
 fn summary(line: &str) -> String {
     let row: Row = serde_json::from_str(line).unwrap_or_default();
+    let rule = row.decision_axes.and_then(|axes| axes.matched_rule);
     let mut text = format!("seq {:<2} {:<8}", row.seq, row.line_type);
     for part in [
         row.call_id,
@@ -232,7 +253,9 @@ fn summary(line: &str) -> String {
             _ => policy.status,
         }),
         row.execution.map(|execution| execution.status),
-        row.answer.map(|answer| format!("answer: {}", answer.kind)),
+        row.answer
+            .map(|answer| format!("answer: {}", answer.kind))
+            .or(rule.map(|rule| format!("rule: {rule}"))),
         row.signature.map(|_| "signed".to_owned()),
     ] {
         let width = if text.len() < 40 { 12 } else { 0 };
@@ -253,6 +276,7 @@ struct Row {
     policy: Option<Status>,
     policy_set_hash: Option<String>,
     execution: Option<Status>,
+    decision_axes: Option<Axes>,
     answer: Option<Kind>,
     signature: Option<String>,
 }
@@ -260,6 +284,11 @@ struct Row {
 #[derive(Deserialize)]
 struct Status {
     status: String,
+}
+
+#[derive(Deserialize)]
+struct Axes {
+    matched_rule: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -295,6 +324,16 @@ const REQUESTS: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params"
 {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"fail","arguments":{"message":"no such note"}}}
 "#;
+
+const POLICY: &str = "\
+version: 1
+default: allow
+rules:
+  - id: deny-echo
+    action: deny
+    tool: echo
+    reason: \"only an example\"
+";
 
 const NEXT: &str = "
 Next: record a server of your own. In the configuration of your MCP client, put

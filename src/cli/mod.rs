@@ -154,11 +154,11 @@ fn overview() -> String {
 const VERBS: [(&str, &str); 5] = [
     (
         "demo",
-        "record a small session, verify it, damage it, verify again",
+        "record a small session, verify it, damage it, refuse a call",
     ),
     (
         "wrap",
-        "run an MCP server and record every tool call made to it",
+        "run an MCP server, record its tool calls, refuse some by policy",
     ),
     (
         "verify",

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// SPEC [POLICY-5]: no policy was asked, so none is said to have allowed it.
+/// SPEC [POLICY-5]: where no policy was asked, none is said to have allowed it.
 #[test]
 fn every_step_ends_as_it_should() {
     let shown = demo();
@@ -16,6 +16,8 @@ fn every_step_ends_as_it_should() {
         "\n  Indeterminate: session 0 has no close record and nothing anchors beyond it; 0 call(s) in flight",
         "\n  seq 3  outcome  call-1       echo         no-policy success answer: result signed",
         "answer: tool_error",
+        "\n  {\"error\":{\"code\":-32042,\"data\":{\"aegis\":{\"code\":\"POLICY_DENIED\",\"layer\":\"wrap\"}},\"message\":\"aegis wrap refused this tools/call\"},\"id\":1,\"jsonrpc\":\"2.0\"}\n",
+        "\n  seq 2  outcome  call-1       echo         denied host_denied rule: deny-echo signed\n",
         "\n  (exit code 0)",
         "\n  (exit code 1)",
         "\n  (exit code 3)",
@@ -33,7 +35,7 @@ fn a_reader_can_type_every_command() {
         .filter_map(|line| line.strip_prefix("  $ "))
         .filter(|command| !command.starts_with("cd "))
         .collect();
-    assert_eq!(commands.len(), 8, "{commands:#?}");
+    assert_eq!(commands.len(), 12, "{commands:#?}");
     let printed_key = commands
         .iter()
         .find_map(|command| command.strip_prefix("aegis verify --key "))
@@ -43,14 +45,16 @@ fn a_reader_can_type_every_command() {
         .0;
 
     let dir = tempfile::tempdir().unwrap();
-    let requests: String = text
-        .lines()
-        .skip_while(|line| *line != "  $ cat requests.jsonl")
-        .skip(1)
-        .take_while(|line| line.starts_with("  {"))
-        .map(|line| format!("{}\n", line.trim_start()))
-        .collect();
-    std::fs::write(dir.path().join("requests.jsonl"), requests).unwrap();
+    for file in ["requests.jsonl", "policy.yaml"] {
+        let shown: String = text
+            .lines()
+            .skip_while(|line| *line != format!("  $ cat {file}"))
+            .skip(1)
+            .take_while(|line| !line.starts_with("  $ "))
+            .map(|line| format!("{}\n", &line[2..]))
+            .collect();
+        std::fs::write(dir.path().join(file), shown).unwrap();
+    }
 
     let mut key = String::new();
     let mut verdicts = Vec::new();
@@ -68,7 +72,12 @@ fn a_reader_can_type_every_command() {
             assert!(output.status.success(), "{typed}: {output:?}");
         }
     }
-    let expected = [("Verified", 0), ("Tampered", 1), ("Indeterminate", 3)];
+    let expected = [
+        ("Verified", 0),
+        ("Tampered", 1),
+        ("Indeterminate", 3),
+        ("Verified", 0),
+    ];
     assert_eq!(
         verdicts,
         expected.map(|(word, exit)| (word.to_owned(), exit))
