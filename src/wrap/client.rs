@@ -21,8 +21,8 @@ pub(super) struct Given(pub(super) File);
 ///
 /// While the client takes nothing, both lanes wait here, which is what a
 /// client gets that does not read. The end of the session does not: the thread
-/// that sees to it never takes this lock, and no lane holds another one, or a
-/// Call that is not concluded, while it writes.
+/// that sees to it never takes this lock, and no lane holds another one while
+/// it writes.
 #[derive(Clone)]
 pub(super) struct ToClient(Arc<Mutex<Taken>>);
 

@@ -205,4 +205,5 @@ fn in_mode_full_no_byte_of_an_answer_goes_on_before_the_flush_of_its_outcome() {
     assert_eq!(out.bytes(), ANSWER.as_bytes());
 }
 
+mod bypass;
 mod gate;

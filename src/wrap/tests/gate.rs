@@ -18,7 +18,7 @@ fn gated(writer: Writer, policy: &str) -> Arc<Shared> {
 
 /// What reaches the child and the client, and what is recorded, by tool and
 /// policy.
-fn run(policy: &str, deny: Deny, input: &str) -> (String, String, Vec<String>) {
+pub(super) fn run(policy: &str, deny: Deny, input: &str) -> (String, String, Vec<String>) {
     let sink = GateSink::default();
     let shared = gated(open(sink.clone(), Durability::Process).unwrap(), policy);
     let (mut child, mut client) = (Vec::new(), Vec::new());
