@@ -7,7 +7,7 @@ use super::super::testing::{FaultSink, answered, check, of_type, open};
 use super::*;
 use crate::wire::digest::Digest;
 use crate::wire::facts::Durability;
-use crate::wire::outcome::{Answer, AnswerKind, DecisionAxes};
+use crate::wire::outcome::{Answer, AnswerKind, Tried};
 
 /// The outcome of one Call that `act` ends.
 fn outcome(tool: &str, act: impl FnOnce(Call)) -> Value {
@@ -195,8 +195,15 @@ fn long_texts_are_cut_and_noted() {
     let tool = "\u{1}".repeat(MAX_TEXT_BYTES + 1);
     let reason = "r".repeat(MAX_TEXT_BYTES + 2);
     let code = "9".repeat(MAX_TEXT_BYTES + 3);
+    let rule = "é".repeat(MAX_TEXT_BYTES / 2) + "!";
     let outcome = outcome(&tool, |mut call| {
         let mut standing = Standing::passed_through(call.id(), &tool);
+        standing.decision_axes.matched_rule = Some(rule.clone());
+        standing.shadow = Some(Shadow {
+            status: Tried::Denied,
+            matched_rule: Some(rule.clone()),
+            policy_set_hash: Digest::of(b""),
+        });
         standing.policy = Policy::Denied {
             reason: reason.clone(),
         };
@@ -223,11 +230,16 @@ fn long_texts_are_cut_and_noted() {
         [
             "answer.code",
             "capability.grant.tool_id",
+            "decision_axes.matched_rule",
             "policy.reason",
+            "shadow.matched_rule",
             "tool_id"
         ]
     );
     assert_eq!(outcome["cut"]["policy.reason"]["bytes"], reason.len());
+    for member in ["decision_axes", "shadow"] {
+        assert_eq!(outcome[member]["matched_rule"], rule[..MAX_TEXT_BYTES]);
+    }
     assert_eq!(outcome["wall_ms"], MAX_INTEGER);
 }
 
@@ -260,22 +272,21 @@ fn a_small_standing_fits_whatever_its_texts_are() {
 
 #[test]
 fn a_standing_that_no_outcome_could_carry_is_refused() {
-    let rule = |bytes| {
-        let matched_rule = Some("r".repeat(bytes));
+    let role = |bytes| {
         let mut standing = Standing::not_evaluated();
-        standing.decision_axes.matched_rule = matched_rule;
+        standing.decision_axes.role = Some("r".repeat(bytes));
         standing
     };
     let recorded = outcome("echo", |mut call| {
         let small =
-            canon::to_canonical(&call.inner.record.outcome(&rule(1), Ended::dropped(false)))
+            canon::to_canonical(&call.inner.record.outcome(&role(1), Ended::dropped(false)))
                 .unwrap()
                 .len();
         let most = MAX_STANDING_BYTES - small + 1;
-        let error = call.stand(rule(most + 1)).unwrap_err();
+        let error = call.stand(role(most + 1)).unwrap_err();
         assert!(matches!(error, ChainError::TooLong { .. }), "{error}");
-        assert_eq!(call.inner.record.standing.decision_axes.matched_rule, None);
-        call.stand(rule(most)).unwrap();
+        assert_eq!(call.inner.record.standing.decision_axes.role, None);
+        call.stand(role(most)).unwrap();
         let code = Some("\u{1}".repeat(MAX_TEXT_BYTES + 1));
         call.finish(Ending::Answered(Answered {
             answer: Answer {
