@@ -19,6 +19,7 @@ mod loose;
 mod opening;
 mod pending;
 mod refusal;
+mod reload;
 mod requests;
 mod retry;
 mod session;
