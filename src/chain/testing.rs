@@ -85,7 +85,7 @@ pub(super) fn without_last(rows: &[u8], n: usize) -> &[u8] {
 
 /// Checks that `file` is whole canonical rows, that each links to the one
 /// before it, and every signature. Returns the rows.
-pub(super) fn check(file: &[u8]) -> Vec<Value> {
+pub(crate) fn check(file: &[u8]) -> Vec<Value> {
     // SPEC [MODEL-1].
     assert!(file.is_empty() || file.ends_with(b"\n"), "torn");
     let mut key = None;

@@ -69,7 +69,6 @@ pub(crate) struct Enforcement {
     /// The only set that may be in force.
     pub(crate) pinned: Option<Digest<PolicySet>>,
     /// Whether a changed file is taken over.
-    #[allow(dead_code, reason = "the file is read once so far")]
     pub(crate) reload: bool,
     /// Whether rules that can never match here are borne.
     pub(crate) allow_inert: bool,

@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGSYS, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGSYS, SIGTERM, SIGUSR1, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
@@ -18,6 +18,7 @@ use super::child::{self, Orphans, Pipes, Wrapped, exit_code};
 use super::client::{Given, ToClient};
 use super::lane::{Stop, relay};
 use super::pending::{MAX_OPEN, Pending};
+use super::reload::Reload;
 use super::requests::Requests;
 use super::stderr::copy_escaped;
 use super::{Client, Deny, Ended, Enforcement, Notice, Shared, Wrap, WrapError, failure, opening};
@@ -41,16 +42,18 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let (sender, notices) = mpsc::channel();
     // Before there is a record, lest a signal leave it without a `close`.
     let orphans = Orphans::default();
-    listen_to_signals(sender.clone(), orphans.clone())?;
-    let limits = opening::frame_limits(&wrap);
     let gate = policy.as_ref().map(|(_, gate)| gate);
+    let reload = Reload::new(wrap.policy.as_ref(), gate);
+    listen_to_signals(sender.clone(), orphans.clone(), reload.clone())?;
+    let limits = opening::frame_limits(&wrap);
     let writer = wrap
         .audit
         .open(key, opening::facts(&wrap.command, gate)?, wrap.durability)?;
     let spawned = child::spawn(&wrap.command, client.stderr_is_terminal, &orphans);
-    let started = spawned
-        .map_err(WrapError::Spawn)
-        .and_then(|spawned| start(spawned, client, limits, &writer, policy, (sender, notices)));
+    let started = spawned.map_err(WrapError::Spawn).and_then(|spawned| {
+        let notices = (sender, notices);
+        start(spawned, client, limits, &writer, policy, reload, notices)
+    });
     match started {
         Ok(session) => Ok(session.wait()),
         Err(error) => {
@@ -66,6 +69,7 @@ struct Session {
     notices: Receiver<Notice>,
     wrapped: Wrapped,
     stderr_done: Receiver<()>,
+    reload: Reload,
     state: State,
 }
 
@@ -91,6 +95,7 @@ fn start(
     limits: FrameLimits,
     writer: &Writer,
     policy: Option<(&Enforcement, Gate)>,
+    reload: Reload,
     (sender, notices): (Sender<Notice>, Receiver<Notice>),
 ) -> Result<Session, WrapError> {
     let (enforcement, gate) = policy.unzip();
@@ -115,6 +120,7 @@ fn start(
                 exited();
                 let _ = sender.send(Notice::ChildExited);
             })?;
+            reload.watch(&shared)?;
             Ok(stderr_done)
         });
     match threads {
@@ -123,6 +129,7 @@ fn start(
             notices,
             wrapped,
             stderr_done,
+            reload,
             state: State::default(),
         }),
         Err(error) => {
@@ -133,11 +140,15 @@ fn start(
     }
 }
 
-fn listen_to_signals(notices: Sender<Notice>, orphans: Orphans) -> Result<(), WrapError> {
+fn listen_to_signals(
+    notices: Sender<Notice>,
+    orphans: Orphans,
+    reload: Reload,
+) -> Result<(), WrapError> {
     let ignored = ignored_signals();
     let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
     // What whoever started us has us ignore stays so, for the child too.
-    let mut heard = vec![SIGTERM, SIGINT, SIGHUP];
+    let mut heard = vec![SIGTERM, SIGINT, SIGHUP, SIGUSR1];
     heard.retain(|signal| !is_ignored(*signal));
     // But children that exit unheeded would leave no exit code.
     heard.push(SIGCHLD);
@@ -148,10 +159,11 @@ fn listen_to_signals(notices: Sender<Notice>, orphans: Orphans) -> Result<(), Wr
     let mut signals = Signals::new(heard)?;
     thread::Builder::new().spawn(move || {
         for signal in signals.forever() {
-            if signal == SIGCHLD {
-                orphans.reap();
-            } else if notices.send(Notice::Signal(signal)).is_err() {
-                return;
+            match signal {
+                SIGCHLD => orphans.reap(),
+                SIGUSR1 => reload.ask(),
+                signal if notices.send(Notice::Signal(signal)).is_err() => return,
+                _ => {}
             }
         }
     })?;
@@ -332,9 +344,11 @@ impl Session {
             shared,
             wrapped,
             stderr_done,
+            reload,
             mut state,
             notices,
         } = self;
+        let reloads = reload.end();
         let status = wrapped.end();
         if state.broken {
             // Nothing more may be relayed that is not recorded.
@@ -349,7 +363,7 @@ impl Session {
             drain(&notices, if signalled { SIGNAL_DRAIN } else { DRAIN });
         }
         let why = unanswered(&state, status.as_ref().ok());
-        let closed = close(&shared, why);
+        let closed = close(&shared, why, reloads);
         if let Err(error) = &closed {
             state.failure = Some(format!("wrap audit failed: {error}"));
         }
@@ -396,12 +410,12 @@ fn unanswered(state: &State, status: Option<&ExitStatus>) -> Ending {
 }
 
 /// Concludes every open Call and closes the record.
-fn close(shared: &Shared, unanswered: Ending) -> Result<(), ChainError> {
+fn close(shared: &Shared, unanswered: Ending, reloads: Option<u64>) -> Result<(), ChainError> {
     shared.over.store(true, Ordering::SeqCst);
     shared.pending.end(|| unanswered.clone())?;
     shared.writer.close(Totals {
         unreadable_frames: Some(shared.unreadable.load(Ordering::Relaxed)),
-        reloads: None,
+        reloads,
     })
 }
 

@@ -292,17 +292,26 @@ impl<'a> Session<'a> {
     /// returns what follows.
     #[track_caller]
     pub(super) fn stderr_line(&mut self, start: &str) -> String {
+        let line = self.stderr_nth(0, |line| line.starts_with(start));
+        line[start.len()..].to_owned()
+    }
+
+    /// Waits until standard error has such a line after `n` others, and
+    /// returns it.
+    #[track_caller]
+    pub(super) fn stderr_nth(&mut self, n: usize, is_such: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let text = String::from_utf8_lossy(&self.errors);
             let whole = text.split_inclusive('\n').filter(|l| l.ends_with('\n'));
-            if let Some(rest) = whole.filter_map(|line| line.strip_prefix(start)).next() {
-                return rest.trim_end().to_owned();
+            let mut such = whole.map(str::trim_end).filter(|line| is_such(line));
+            if let Some(line) = such.nth(n) {
+                return line.to_owned();
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let more = self.stderr.recv_timeout(left);
             self.errors
-                .extend(more.unwrap_or_else(|_| panic!("no `{start}` in {text}")));
+                .extend(more.unwrap_or_else(|_| panic!("waited in vain in {text}")));
         }
     }
 

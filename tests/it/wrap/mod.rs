@@ -16,6 +16,7 @@ mod outcomes;
 mod payloads;
 mod processes;
 mod record;
+mod reload;
 mod retries;
 mod signals;
 mod soak;
