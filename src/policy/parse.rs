@@ -265,7 +265,7 @@ const VERSION: u32 = 1;
 const ANY: &str = "*";
 
 /// Bytes of the longest document that is read.
-pub(crate) const MAX_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 const MAX_DEPTH: usize = 8;
 

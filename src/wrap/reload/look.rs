@@ -8,7 +8,6 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 
 use super::watch::{Sight, Stamp};
-use crate::policy::parse::MAX_BYTES;
 use crate::wire::digest::Digest;
 
 /// What was read.
@@ -49,8 +48,12 @@ fn try_read(path: &Path) -> Result<Read, (Option<Stamp>, io::Error)> {
     let read = (&mut file).take(MAX_BYTES + 1).read_to_end(&mut document);
     let bytes = read.map_err(failed)? as u64;
     if bytes > MAX_BYTES {
-        let error = format!("longer than {MAX_BYTES} bytes, which no policy is");
+        let error = format!("it is longer than {MAX_BYTES} bytes, which no policy is");
         return Err(failed(io::Error::other(error)));
+    }
+    if bytes == 0 {
+        // What an editor leaves that has not written yet.
+        return Err(failed(io::Error::other("it is empty")));
     }
     let stamp = Stamp::of(&before);
     let after = file.metadata().map_err(failed)?;
@@ -78,7 +81,7 @@ fn regular(file: &Metadata) -> io::Result<()> {
     if file.is_file() {
         Ok(())
     } else {
-        Err(io::Error::other("not a regular file"))
+        Err(io::Error::other("it is not a regular file"))
     }
 }
 
@@ -94,12 +97,16 @@ impl Stamp {
     }
 }
 
+/// Bytes of the longest document that is read, as at the start.
+const MAX_BYTES: u64 = 16 << 20;
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
     use std::process::Command;
 
     use super::*;
+    use crate::policy::parse;
 
     fn failure(path: &Path) -> String {
         match read(path).sight {
@@ -147,7 +154,9 @@ mod tests {
         let path = dir.path().join("policy");
         assert!(failure(&path).contains("No such file"));
         assert_eq!(stamp(&path), None);
-        assert_eq!(failure(dir.path()), "not a regular file");
+        fs::write(dir.path().join("empty"), "").unwrap();
+        assert_eq!(failure(&dir.path().join("empty")), "it is empty");
+        assert_eq!(failure(dir.path()), "it is not a regular file");
         assert!(
             Command::new("mkfifo")
                 .arg(&path)
@@ -155,7 +164,7 @@ mod tests {
                 .unwrap()
                 .success()
         );
-        assert_eq!(failure(&path), "not a regular file");
+        assert_eq!(failure(&path), "it is not a regular file");
         // As if it had been put there between the two: opening does not wait.
         let (_file, metadata) = open(&path).unwrap();
         assert!(regular(&metadata).is_err());
@@ -168,7 +177,9 @@ mod tests {
         let file = File::create(&path).unwrap();
         file.set_len(MAX_BYTES).unwrap();
         assert!(matches!(read(&path).sight, Sight::Whole(_)));
+        assert!(parse::read(&path).is_ok());
         file.set_len(MAX_BYTES + 1).unwrap();
-        assert!(failure(&path).starts_with("longer than 16777216 bytes"));
+        assert!(parse::read(&path).is_err());
+        assert!(failure(&path).starts_with("it is longer than 16777216 bytes"));
     }
 }

@@ -234,4 +234,4 @@ fn what_is_taken_over_is_counted_and_nothing_is_after_the_end() {
     assert_eq!(Reload::new(None, None).end(), None);
 }
 
-const FRAMES: usize = 4000;
+const FRAMES: usize = 2500;
