@@ -10,7 +10,7 @@ mod watch;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -31,9 +31,16 @@ struct State {
     over: AtomicBool,
     /// Looks at the file, once it is there.
     watcher: OnceLock<Thread>,
-    /// How many sets were taken over. Whoever takes one over holds it, so that
-    /// none is in force uncounted.
-    reloads: Mutex<u64>,
+    count: Mutex<Count>,
+    judged: Condvar,
+}
+
+#[derive(Default)]
+struct Count {
+    /// How many sets were taken over.
+    reloads: u64,
+    /// A document is being judged, which may be taken over.
+    is_judging: bool,
 }
 
 enum Plan {
@@ -69,7 +76,8 @@ impl Reload {
             asked: AtomicBool::new(false),
             over: AtomicBool::new(false),
             watcher: OnceLock::new(),
-            reloads: Mutex::new(0),
+            count: Mutex::default(),
+            judged: Condvar::new(),
         }))
     }
 
@@ -88,7 +96,7 @@ impl Reload {
             };
             let thread = thread::Builder::new().name("reload".to_owned());
             let thread = thread.spawn(move || watcher.run())?;
-            // Asked or over before: it sees that before it first waits.
+            // Who asked before is heard at the next look.
             let _ = self.0.watcher.set(thread.thread().clone());
         }
         Ok(())
@@ -106,15 +114,19 @@ impl Reload {
     }
 
     /// Takes nothing over from now on, and returns how often that was done;
-    /// `None` without a policy. Waits for a document that is being judged.
+    /// `None` without a policy. Waits for a document that is being judged, lest
+    /// it be in force uncounted, but not for long.
     pub(super) fn end(&self) -> Option<u64> {
         self.0.over.store(true, Ordering::SeqCst);
         self.0.wake();
-        let reloads = self.0.reloads.lock();
-        let reloads = *reloads.unwrap_or_else(PoisonError::into_inner);
+        let judged = self
+            .0
+            .judged
+            .wait_timeout_while(self.0.count(), JUDGE_WAIT, |count| count.is_judging);
+        let (count, _) = judged.unwrap_or_else(PoisonError::into_inner);
         match self.0.plan {
             Plan::Never { has_policy, .. } => has_policy.then_some(0),
-            Plan::Watch(_) => Some(reloads),
+            Plan::Watch(_) => Some(count.reloads),
         }
     }
 }
@@ -132,14 +144,24 @@ impl State {
 
     /// Puts `document` in force and counts it, or nothing once all is over.
     fn take_over(&self, gate: &Gate, document: &[u8]) -> Option<Result<Change, GateError>> {
-        let reloads = self.reloads.lock();
-        let mut reloads = reloads.unwrap_or_else(PoisonError::into_inner);
-        if self.is_over() {
-            return None;
+        {
+            let mut count = self.count();
+            if self.is_over() {
+                return None;
+            }
+            count.is_judging = true;
         }
+        // With the lock free: a long document takes its time.
         let change = gate.take_over(document);
-        *reloads += u64::from(matches!(change, Ok(Change::Replaced { .. })));
+        let mut count = self.count();
+        count.is_judging = false;
+        count.reloads += u64::from(matches!(change, Ok(Change::Replaced { .. })));
+        self.judged.notify_all();
         Some(change)
+    }
+
+    fn count(&self) -> MutexGuard<'_, Count> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -254,6 +276,11 @@ fn restless(path: &Path, gate: &Gate) -> String {
     );
     complaint(path, &why, gate)
 }
+
+/// How long the end of a session waits for a document that is being judged:
+/// the `close` Line has to be written before whoever sent a signal loses
+/// patience.
+const JUDGE_WAIT: Duration = Duration::from_millis(300);
 
 #[cfg(test)]
 mod tests;

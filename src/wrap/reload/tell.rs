@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Tells them in their order, by a thread that is there only meanwhile.
@@ -43,7 +43,7 @@ impl Teller {
         line
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, Told> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -226,6 +226,10 @@ fn what_is_taken_over_is_counted_and_nothing_is_after_the_end() {
     assert!(take_over(&deny("a")).is_none());
     assert_eq!(gate.policy_set_hash(), in_force);
 
+    // One that takes too long is not waited for.
+    reload.0.count().is_judging = true;
+    assert_eq!(reload.end(), Some(1));
+
     let kept = Enforcement {
         reload: false,
         ..policy

@@ -86,10 +86,13 @@ fn assert_reloads(ended: &Ended, reloads: u64) {
     assert_eq!(ended.record.close()["reloads"], reloads);
 }
 
+/// Puts a document at a path.
+type Change = fn(&Path, &str);
+
 /// SPEC [RELOAD-5] [RELOAD-6] [LINE-19].
 #[test]
 fn a_changed_file_is_taken_over_however_it_was_changed() {
-    let ways: [(&str, fn(&Path, &str)); 4] = [
+    let ways: [(&str, Change); 4] = [
         ("renamed into place", rename_into_place),
         ("written in place", |path, document| {
             fs::write(path, document).unwrap();
@@ -297,7 +300,7 @@ fn a_file_that_may_not_be_read_leaves_the_old_set_in_force() {
     }
     let (setup, path) = setup(&["echo"]);
     let mut session = begin(&setup);
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     let told = session.stderr_line("aegis wrap: policy not reloaded: ");
     assert!(told.contains("Permission denied"), "{told}");
     let (request, _) = session.ask(1, "echo", json!({"text": "a"}));
