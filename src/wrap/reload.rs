@@ -1,4 +1,4 @@
-//! Takes over another Policy Set while a session runs (SPEC §6.5).
+//! Takes over another Policy Set while a session runs (SPEC §6.7).
 //!
 //! One thread looks at the file; what it says goes to standard error by
 //! another, since a reader that does not read must not hold up a policy.

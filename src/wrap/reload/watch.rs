@@ -1,5 +1,5 @@
 //! When a document may be taken over: a machine that only sees what each look
-//! at the file gave, and when (SPEC §6.5).
+//! at the file gave, and when (SPEC §6.7).
 
 use std::mem;
 use std::time::Duration;
