@@ -1,5 +1,7 @@
 use super::*;
 use crate::stations::Mode;
+use crate::wrap::client::ToClient;
+use crate::wrap::lane::Output as _;
 
 const POLICY: &str = "rules: [{id: no, action: deny, tool: rm, reason: never}]";
 
@@ -335,6 +337,24 @@ fn a_refusal_that_is_not_recorded_does_not_go_out() {
         );
         assert_eq!((child, client), (Vec::new(), Vec::new()), "{operation}");
     }
+}
+
+/// The server's last words may lack their newline.
+#[test]
+fn a_refusal_begins_a_line_of_its_own() {
+    let (shared, _heard) = shared(open(GateSink::default(), Durability::Process).unwrap());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut client = ToClient::new(file.reopen().unwrap(), &shared);
+    let mut answers = client.clone();
+    for (said, refusal) in [("a\nb", "c\n"), ("", "d\n"), ("e\n", "f\n")] {
+        let mut said = frames(said);
+        while let Some(frame) = said.next_frame().unwrap() {
+            answers.relay(&frame).unwrap();
+        }
+        client.say(refusal.as_bytes()).unwrap();
+    }
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    assert_eq!(text, "a\nb\nc\nd\ne\nf\n");
 }
 
 #[test]
