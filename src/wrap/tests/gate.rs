@@ -231,6 +231,20 @@ fn what_nobody_waits_for_is_dropped_and_recorded() {
     assert_eq!(outcomes, ["<unreadable> denied"; 2]);
 }
 
+#[test]
+fn a_frame_that_cannot_be_read_counts_once() {
+    for mode in [Mode::Enforce, Mode::Shadow] {
+        let (shared, _) = shared(open(GateSink::default(), Durability::Process).unwrap());
+        let mut shared = Arc::into_inner(shared).unwrap();
+        shared.gate = Some(Gate::of("default: allow", mode));
+        let shared = Arc::new(shared);
+        let mut station = Requests::new(Arc::clone(&shared), Deny::default());
+        let input = "[{},{\"id\":1,\"method\":\"ping\"},{}]\nx\n[]\n";
+        relay(&mut frames(input), io::sink(), io::sink(), &mut station);
+        assert_eq!(shared.unreadable.load(Ordering::Relaxed), 3);
+    }
+}
+
 /// SPEC [WRAP-9]: what goes on keeps its bytes and its place.
 #[test]
 fn allowed_bytes_go_on_as_they_came() {

@@ -365,6 +365,7 @@ fn on_trial_every_byte_passes_and_the_record_says_what_would_have_been() {
         ("x".to_owned(), "denied", None),
         ("{}".to_owned(), "denied", None),
         ("[]".to_owned(), "denied", None),
+        (r#"[{"id":1}]"#.to_owned(), "denied", None),
     ];
     let input: String = frames
         .iter()
@@ -391,7 +392,7 @@ fn on_trial_every_byte_passes_and_the_record_says_what_would_have_been() {
         assert_eq!(outcome["decision_axes"], json!({}));
     }
     assert_eq!(record.outcomes().count(), frames.len());
-    assert_eq!(record.close()["unreadable_frames"], 3);
+    assert_eq!(record.close()["unreadable_frames"], 4);
 }
 
 const ROUNDS: u64 = 40;
