@@ -35,7 +35,10 @@ use crate::wrap::{self, Client, Deny, Enforcement, Mode, Wrap};
 #[derive(FromArgs)]
 #[argh(
     example = "aegis wrap --audit ~/.aegis/files/ --signing-key ~/.aegis/key -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
-    error_code(1, "the session could not be recorded, or a usage error"),
+    error_code(
+        1,
+        "no policy to judge by, a session that could not be recorded, or a usage error"
+    ),
     error_code(128, "plus the number of the signal that ended the server or aegis")
 )]
 pub(super) struct Args {

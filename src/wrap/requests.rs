@@ -27,6 +27,8 @@ pub(super) struct Requests {
     refusals: Refusals,
     /// Calls that no answer can be matched to: concluded once they went on.
     unmatched: Vec<(Ticket, Unanswered)>,
+    /// The frame at hand is among those that could not be read.
+    is_counted: bool,
     /// The child reads no more.
     reader_gone: bool,
 }
@@ -38,6 +40,7 @@ impl Requests {
             scanner: Scanner::new(),
             refusals: Refusals::new(deny),
             unmatched: Vec::new(),
+            is_counted: false,
             reader_gone: false,
         }
     }
@@ -97,8 +100,12 @@ impl Requests {
         let (id, asked) = (RpcId::Absent, Asked::default());
         let tool = Tool::of(UNREADABLE, None);
         let begun = self.begin(id, asked, tool, digest, grounds, || {
-            self.shared.unreadable.fetch_add(1, Ordering::Relaxed);
+            // A batch may hold several such messages.
+            if !self.is_counted {
+                self.shared.unreadable.fetch_add(1, Ordering::Relaxed);
+            }
         })?;
+        self.is_counted = true;
         self.unmatched.push((begun.ticket, Unanswered::Unreadable));
         Ok(begun.mark)
     }
@@ -204,6 +211,7 @@ impl Station for Requests {
     fn record(&mut self, frame: &Frame) -> Result<Recorded<Pass>, Stop> {
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
         self.refusals.meet(&scan);
+        self.is_counted = false;
         let judged = stations::policy(self.shared.gate.as_ref(), &scan);
         match judged {
             Judged::Permitted(permitted) => {

@@ -1,5 +1,7 @@
 use super::*;
 use crate::stations::Mode;
+use crate::wrap::client::ToClient;
+use crate::wrap::lane::Output as _;
 
 const POLICY: &str = "rules: [{id: no, action: deny, tool: rm, reason: never}]";
 
@@ -229,6 +231,20 @@ fn what_nobody_waits_for_is_dropped_and_recorded() {
     assert_eq!(outcomes, ["<unreadable> denied"; 2]);
 }
 
+#[test]
+fn a_frame_that_cannot_be_read_counts_once() {
+    for mode in [Mode::Enforce, Mode::Shadow] {
+        let (shared, _) = shared(open(GateSink::default(), Durability::Process).unwrap());
+        let mut shared = Arc::into_inner(shared).unwrap();
+        shared.gate = Some(Gate::of("default: allow", mode));
+        let shared = Arc::new(shared);
+        let mut station = Requests::new(Arc::clone(&shared), Deny::default());
+        let input = "[{},{\"id\":1,\"method\":\"ping\"},{}]\nx\n[]\n";
+        relay(&mut frames(input), io::sink(), io::sink(), &mut station);
+        assert_eq!(shared.unreadable.load(Ordering::Relaxed), 3);
+    }
+}
+
 /// SPEC [WRAP-9]: what goes on keeps its bytes and its place.
 #[test]
 fn allowed_bytes_go_on_as_they_came() {
@@ -335,6 +351,24 @@ fn a_refusal_that_is_not_recorded_does_not_go_out() {
         );
         assert_eq!((child, client), (Vec::new(), Vec::new()), "{operation}");
     }
+}
+
+/// The server's last words may lack their newline.
+#[test]
+fn a_refusal_begins_a_line_of_its_own() {
+    let (shared, _heard) = shared(open(GateSink::default(), Durability::Process).unwrap());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut client = ToClient::new(file.reopen().unwrap(), &shared);
+    let mut answers = client.clone();
+    for (said, refusal) in [("a\nb", "c\n"), ("", "d\n"), ("e\n", "f\n")] {
+        let mut said = frames(said);
+        while let Some(frame) = said.next_frame().unwrap() {
+            answers.relay(&frame).unwrap();
+        }
+        client.say(refusal.as_bytes()).unwrap();
+    }
+    let text = std::fs::read_to_string(file.path()).unwrap();
+    assert_eq!(text, "a\nb\nc\nd\ne\nf\n");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod endings;
 mod failures;
 mod frames;
 mod gate;
+mod gate_ends;
 mod gate_start;
 mod gate_suite;
 mod harness;
