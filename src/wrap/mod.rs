@@ -15,6 +15,9 @@ mod child;
 mod client;
 mod digest;
 mod lane;
+mod listing;
+#[allow(dead_code, reason = "until it is hooked in")]
+mod listings;
 mod loose;
 mod opening;
 mod pending;
