@@ -73,21 +73,19 @@ impl Listings {
     }
 
     /// Takes note that something which could not be read goes on to the
-    /// client: under this id, when that much could be read.
-    pub(super) fn answered_unreadably(&self, id: Option<&RpcId>) {
+    /// client. Whether it may have been a list.
+    pub(super) fn lose(&self) -> bool {
         let mut state = self.lock();
-        let may_list = match id {
-            Some(id) => state.claim(id).is_some(),
-            None => state.awaits(),
-        };
-        if may_list {
+        let awaits = state.awaits();
+        if awaits {
             state.shown.clear();
         }
+        awaits
     }
 
-    /// Whether an answer may be one that matters here.
-    pub(super) fn awaits(&self) -> bool {
-        self.lock().awaits()
+    /// Takes note that what could not be read was an answer to this id.
+    pub(super) fn close(&self, id: &RpcId) {
+        self.lock().claim(id);
     }
 
     /// Takes note of what a frame of the child, of which `messages` were read,
@@ -270,7 +268,7 @@ const TOOLS_LIST: &str = "tools/list";
 const MAX_OPEN_LISTS: usize = 1024;
 
 /// Tools of which the definition is known, at 64 bytes each.
-const MAX_TOOLS: usize = 65_536;
+const MAX_TOOLS: usize = 16_384;
 
 #[cfg(test)]
 mod tests;
