@@ -205,6 +205,14 @@ impl Frame {
         }
     }
 
+    /// The bytes before `\n`, unless they are in a spool file.
+    pub(crate) fn in_memory(&self) -> Option<&[u8]> {
+        match &self.body {
+            Body::Memory(bytes) => Some(&bytes[..bytes.len() - usize::from(self.terminated)]),
+            Body::Spooled(_) => None,
+        }
+    }
+
     /// Reads the bytes before `\n` from the start.
     pub(crate) fn reader(&self) -> FrameBytes<'_> {
         FrameBytes { frame: self, at: 0 }
@@ -212,9 +220,7 @@ impl Frame {
 
     fn pieces(&self, mut sink: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let file = match &self.body {
-            Body::Memory(bytes) => {
-                return sink(&bytes[..bytes.len() - usize::from(self.terminated)]);
-            }
+            Body::Memory(_) => return self.in_memory().map_or(Ok(()), sink),
             Body::Spooled(file) => file,
         };
         let mut buffer = vec![0; BUFFER];

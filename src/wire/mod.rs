@@ -2,6 +2,8 @@
 //!
 //! * [`digest`]: SHA-256 digests that cannot be swapped for one another.
 //! * [`canon`]: the canonical form, RFC 8785 over the Line's value space.
+//! * `jcs`: the same in full, for tool definitions; absent from a build that
+//!   only checks records.
 //! * [`decode`]: the only reader of Lines.
 //! * [`mod@line`], [`outcome`], [`grant`], [`facts`]: every Line and its members.
 
@@ -12,6 +14,8 @@ pub mod escape;
 pub mod facts;
 pub mod grant;
 pub mod hex;
+#[cfg(feature = "record")]
+pub(crate) mod jcs;
 pub mod json;
 pub mod line;
 pub mod outcome;

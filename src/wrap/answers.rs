@@ -2,6 +2,7 @@
 //! outcome before it goes on.
 
 use std::io::{BufReader, Read as _};
+use std::slice;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -26,12 +27,15 @@ use crate::wire::outcome::{Answer, AnswerKind};
 pub(super) struct Answers {
     shared: Arc<Shared>,
     scanner: Scanner,
+    /// Whether the client is not shown tools that the policy denies.
+    hides_denied: bool,
 }
 
 impl Answers {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, hides_denied: bool) -> Self {
         Self {
             shared,
+            hides_denied,
             scanner: Scanner::new(),
         }
     }
@@ -67,6 +71,18 @@ impl Answers {
         Ok(mark)
     }
 
+    /// Takes note of the tools that a frame shows to the client. Returns the
+    /// line that is to go on in its stead, if one of them is not to be shown.
+    fn show(&self, frame: &Frame, messages: &[Message]) -> Option<Vec<u8>> {
+        let Shared { listings, gate, .. } = &*self.shared;
+        let gate = gate.as_ref().filter(|_| self.hides_denied);
+        let mut line = listings.answered(messages, frame.in_memory(), |tool| {
+            gate.is_some_and(|gate| gate.would_deny(tool))
+        })?;
+        line.push(b'\n');
+        Some(line)
+    }
+
     /// An answer that cannot be read strictly still is one: for instance one
     /// nested very deep. Of it, only the id and the kind are read.
     fn loose(
@@ -74,7 +90,8 @@ impl Answers {
         frame: &Frame,
         digest: &mut FrameDigest<'_, Response>,
     ) -> Result<Option<Mark>, Stop> {
-        if self.shared.pending.is_empty() {
+        let is_awaited = self.shared.listings.lose();
+        if self.shared.pending.is_empty() && !is_awaited {
             return Ok(None);
         }
         let bytes = || BufReader::new(frame.reader());
@@ -114,6 +131,7 @@ impl Answers {
         self.scanner.feed(b"}");
         match self.scanner.finish() {
             Scan::Message(message) if is_usable(&message.id) => {
+                self.shared.listings.close(&message.id);
                 let answer = Answer {
                     unreadable: true,
                     ..Answer::of(kind)
@@ -145,22 +163,23 @@ impl Station for Answers {
         self.shared.child_spoke();
         let scan = self.scanner.scan(frame).map_err(Stop::Spool)?;
         let mut digest = FrameDigest::of(frame);
-        let mark = match scan {
-            Scan::Blank => None,
-            Scan::Message(message) => self.message(&message, &mut digest)?,
-            Scan::Batch(messages) => {
-                let mut last = None;
-                for message in &messages {
-                    last = self.message(message, &mut digest)?.or(last);
-                }
-                last
-            }
-            Scan::Unreadable(_) => self.loose(frame, &mut digest)?,
+        let messages = match &scan {
+            Scan::Message(message) => slice::from_ref(&**message),
+            Scan::Batch(messages) => messages,
+            Scan::Blank | Scan::Unreadable(_) => &[],
         };
-        Ok(Recorded {
-            mark,
-            fate: Fate::Relay(()),
-        })
+        let mut mark = None;
+        for message in messages {
+            mark = self.message(message, &mut digest)?.or(mark);
+        }
+        if let Scan::Unreadable(_) = scan {
+            mark = self.loose(frame, &mut digest)?;
+        }
+        let fate = match self.show(frame, messages) {
+            Some(line) => Fate::Replace((), line),
+            None => Fate::Relay(()),
+        };
+        Ok(Recorded { mark, fate })
     }
 
     fn settle(&mut self, due: Due) -> Result<(), ChainError> {

@@ -15,6 +15,8 @@ mod child;
 mod client;
 mod digest;
 mod lane;
+mod listing;
+mod listings;
 mod loose;
 mod opening;
 mod pending;
@@ -43,6 +45,7 @@ use crate::wire::digest::{Digest, PolicySet};
 use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Durability;
 use lane::Stop;
+use listings::Listings;
 use pending::Pending;
 
 pub(crate) use crate::stations::Mode;
@@ -73,7 +76,6 @@ pub(crate) struct Enforcement {
     /// Whether rules that can never match here are borne.
     pub(crate) allow_inert: bool,
     /// Whether tools that are denied are left out of `tools/list` answers.
-    #[allow(dead_code, reason = "answers are not read for tools so far")]
     pub(crate) hide_denied: bool,
     /// What a refusal says.
     pub(crate) deny: Deny,
@@ -137,6 +139,8 @@ pub(crate) enum WrapError {
 struct Shared {
     writer: Writer,
     pending: Pending,
+    /// What the client was shown of the tools.
+    listings: Listings,
     /// Judges what the client asks for; without one everything goes on.
     gate: Option<Gate>,
     /// Frames of the client that could not be read.

@@ -17,7 +17,7 @@ use crate::rpc::frame::Frame;
 use crate::rpc::message::{Member, Message, RpcId};
 use crate::rpc::scan::{Scan, Scanner};
 use crate::stations::{self, Grounds, Judged, Pass, Refused, RefusedPart};
-use crate::wire::digest::{Digest, Request};
+use crate::wire::digest::{Digest, Request, ToolDefinition};
 
 /// Records what the client asks for, and refuses what the policy does not
 /// allow.
@@ -63,11 +63,15 @@ impl Requests {
             self.shared.pending.wait_for_room()?;
         }
         if is_unreadable {
+            if let Scan::Unreadable(_) = scan {
+                self.shared.listings.asked_unreadably();
+            }
             let mark = self.unreadable(&mut grounds, digest.value()?)?;
             return Ok(Some(mark));
         }
         let mut last = None;
         for message in messages {
+            self.shared.listings.asked(message);
             if message.method.as_whole() == Some("notifications/cancelled") {
                 self.shared.pending.cancel(&message.params.request_id);
             }
@@ -122,10 +126,12 @@ impl Requests {
         count: impl FnOnce(),
     ) -> Result<Begun, Stop> {
         let writer = &self.shared.writer;
+        let tool_digest = self.shown(&asked);
         let begun = self.shared.pending.begin(id, asked, |resumes| {
             let mut call = writer.begin(tool, digest)?;
             let standing = Standing {
                 resumes,
+                tool_digest,
                 ..grounds.next_standing(call.id(), call.tool_id())
             };
             call.stand(standing)?;
@@ -147,8 +153,8 @@ impl Requests {
         let mut is_counted = false;
         for part in refused.parts() {
             let counts = part.is_unreadable() && !is_counted;
-            mark =
-                Some(self.refuse_part(refused, part, refused_tool(scan, part), digest, counts)?);
+            let message = refused_message(scan, part);
+            mark = Some(self.refuse_part(refused, part, message, digest, counts)?);
             is_counted |= counts;
         }
         let answer = self.refusals.answer(frame, scan, refused);
@@ -165,19 +171,29 @@ impl Requests {
         &self,
         refused: &Refused,
         part: &RefusedPart,
-        tool: Tool,
+        message: Option<&Message>,
         digest: Digest<Request>,
         counts: bool,
     ) -> Result<Mark, Stop> {
+        let tool = message.map_or_else(|| Tool::of(UNREADABLE, None), tool);
+        let tool_digest = message.and_then(|message| self.shown(&Asked::of(message)));
         let recorded = self.shared.pending.refuse(|| {
             let mut call = self.shared.writer.begin(tool, digest)?;
-            call.stand(refused.standing(part))?;
+            call.stand(Standing {
+                tool_digest,
+                ..refused.standing(part)
+            })?;
             if counts {
                 self.shared.unreadable.fetch_add(1, Ordering::Relaxed);
             }
             call.finish(Ending::NotExecuted(part.not_executed()))
         })?;
         recorded.ok_or(Stop::Ended)
+    }
+
+    /// The definition of the tool as the client was last shown it.
+    fn shown(&self, asked: &Asked) -> Option<Digest<ToolDefinition>> {
+        self.shared.listings.digest_of(&asked.tool()?)
     }
 }
 
@@ -189,16 +205,14 @@ fn tool(message: &Message) -> Tool {
     }
 }
 
-fn refused_tool(scan: &Scan, part: &RefusedPart) -> Tool {
+/// The message that a part was read as, if it could be read.
+fn refused_message<'a>(scan: &'a Scan, part: &RefusedPart) -> Option<&'a Message> {
     let message = match scan {
         Scan::Message(message) => Some(&**message),
         Scan::Batch(messages) => messages.get(part.element),
         Scan::Blank | Scan::Unreadable(_) => None,
     };
-    match message {
-        Some(message) if !part.is_unreadable() => tool(message),
-        _ => Tool::of(UNREADABLE, None),
-    }
+    message.filter(|_| !part.is_unreadable())
 }
 
 impl Station for Requests {

@@ -22,6 +22,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// Over the name of the tool, if it has one.
+    pub(super) fn tool(&self) -> Option<Sum> {
+        self.tool
+    }
+
     pub(super) fn of(message: &Message) -> Self {
         Self {
             tool: match &message.params.name {

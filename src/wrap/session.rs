@@ -17,6 +17,7 @@ use super::answers::Answers;
 use super::child::{self, Orphans, Pipes, Wrapped, exit_code};
 use super::client::{Given, ToClient};
 use super::lane::{Stop, relay};
+use super::listings::Listings;
 use super::pending::{MAX_OPEN, Pending};
 use super::reload::Reload;
 use super::requests::Requests;
@@ -102,6 +103,7 @@ fn start(
     let shared = Arc::new(Shared {
         writer: writer.clone(),
         pending: Pending::new(MAX_OPEN),
+        listings: Listings::default(),
         gate,
         unreadable: AtomicU64::new(0),
         notices: sender.clone(),
@@ -201,6 +203,7 @@ fn start_lanes(
     let output = ToClient::new(client.output, shared);
     let refusals = output.clone();
     let deny = enforcement.map_or_else(Deny::default, |policy| policy.deny);
+    let hides_denied = enforcement.is_some_and(|policy| policy.hide_denied);
     let requests_limits = limits.clone();
     thread::Builder::new()
         .name("requests".to_owned())
@@ -218,7 +221,7 @@ fn start_lanes(
         .name("answers".to_owned())
         .spawn(move || {
             let mut frames = FrameReader::new(pipes.stdout, limits);
-            let mut station = Answers::new(Arc::clone(&answers));
+            let mut station = Answers::new(Arc::clone(&answers), hides_denied);
             let stop = relay(&mut frames, output, io::sink(), &mut station);
             answers.notify(Notice::Answers(stop));
         })?;

@@ -27,6 +27,7 @@ fn shared(writer: Writer) -> (Arc<Shared>, Receiver<Notice>) {
     let shared = Shared {
         writer,
         pending: Pending::new(MAX_OPEN),
+        listings: Listings::default(),
         gate: None,
         unreadable: AtomicU64::new(0),
         notices,
@@ -169,7 +170,7 @@ fn no_byte_of_an_answer_goes_on_before_its_outcome_is_written() {
             &mut station,
         );
         let mut out = Out::beside(&sink);
-        let mut station = Answers::new(Arc::clone(&shared));
+        let mut station = Answers::new(Arc::clone(&shared), false);
         relay(&mut frames(ANSWER), &mut out, io::sink(), &mut station);
         assert_eq!(out.bytes(), ANSWER.as_bytes());
         assert_eq!(*out.lines.lock().unwrap(), ["open", "intent", "outcome"]);
@@ -192,7 +193,7 @@ fn in_mode_full_no_byte_of_an_answer_goes_on_before_the_flush_of_its_outcome() {
     sink.shut();
     thread::scope(|scope| {
         let lane = scope.spawn(|| {
-            let mut station = Answers::new(Arc::clone(&shared));
+            let mut station = Answers::new(Arc::clone(&shared), false);
             relay(&mut frames(ANSWER), out.clone(), io::sink(), &mut station)
         });
         sink.wait_started(1);

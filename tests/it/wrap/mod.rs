@@ -11,6 +11,8 @@ mod gate_start;
 mod gate_suite;
 mod harness;
 mod kill;
+mod listing;
+mod listing_hidden;
 mod names;
 mod order;
 mod outcomes;
