@@ -112,12 +112,22 @@ async def clock(session):
     await step("bad zone", session.call_tool, "get_current_time", {"timezone": "Mars/Olympus"})
 
 
+async def refused(session):
+    """Behind a policy that denies `add` and lets `fail` through once."""
+    await step("tools/list", all_tools, session)
+    await step("denied", session.call_tool, "add", {"a": 1, "b": 2})
+    await step("allowed", session.call_tool, "fail", {"why": "once"})
+    await step("limited", session.call_tool, "fail", {"why": "twice"})
+    await step("pending", session.call_tool, "roots", {})
+    await step("ping", session.send_ping)
+
+
 async def brief(session):
     await step("add", session.call_tool, "add", {"a": 1, "b": 2})
 
 
 async def main():
-    scenario = {"general": general, "clock": clock, "brief": brief}[sys.argv[1]]
+    scenario = {"general": general, "clock": clock, "brief": brief, "refused": refused}[sys.argv[1]]
     command, *args = sys.argv[3:]
     async with stdio_client(StdioServerParameters(command=command, args=args)) as streams:
         async with ClientSession(

@@ -115,12 +115,22 @@ async def general(client):
     await step("prompt", client.get_prompt, "greet", {"name": "Peer"})
 
 
+async def refused(client):
+    """Behind a policy that denies `add` and lets `fail` through once."""
+    await step("tools/list", all_tools, client)
+    await step("denied", client.call_tool, "add", {"a": 1, "b": 2})
+    await step("allowed", client.call_tool, "fail", {"why": "once"})
+    await step("limited", client.call_tool, "fail", {"why": "twice"})
+    await step("pending", client.call_tool, "roots", {})
+    await step("prompts", client.list_prompts)
+
+
 async def brief(client):
     await step("add", client.call_tool, "add", {"a": 1, "b": 2})
 
 
 async def main():
-    scenario = {"general": general, "brief": brief}[sys.argv[1]]
+    scenario = {"general": general, "brief": brief, "refused": refused}[sys.argv[1]]
     command, *args = sys.argv[3:]
     async with Client(
         StdioServerParameters(command=command, args=args),

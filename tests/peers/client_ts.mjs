@@ -168,6 +168,17 @@ const scenarios = {
     await step("graph", () => tool("read_graph", {}));
   },
 
+  // Behind a policy that denies `add` and lets `fail` through once.
+  async refused(client) {
+    const tool = (name, args) => client.callTool({ name, arguments: args });
+    await step("tools/list", () => listTools(client));
+    await step("denied", () => tool("add", { a: 1, b: 2 }));
+    await step("allowed", () => tool("fail", { why: "once" }));
+    await step("limited", () => tool("fail", { why: "twice" }));
+    await step("pending", () => tool("roots", {}));
+    await step("ping", () => client.ping());
+  },
+
   async stubborn(client) {
     await step("add", () => client.callTool({ name: "add", arguments: { a: 1, b: 2 } }));
   },
