@@ -7,6 +7,7 @@
 
 #[cfg(feature = "record")]
 pub(crate) mod engine;
+pub(crate) mod lint;
 pub(crate) mod parse;
 pub(crate) mod rate;
 pub(crate) mod select;

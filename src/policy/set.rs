@@ -128,6 +128,11 @@ impl Rule {
             .sum()
     }
 
+    /// Whether it can match only a caller that asserts a capability or a role.
+    pub(crate) fn asks_more_than_the_tool(&self) -> bool {
+        self.capability.is_some() || self.role.is_some()
+    }
+
     /// Why it refuses.
     pub(crate) fn denial(&self) -> String {
         match &self.reason {
