@@ -8,6 +8,7 @@
 #[cfg(feature = "record")]
 pub(crate) mod engine;
 pub(crate) mod lint;
+mod near;
 pub(crate) mod parse;
 pub(crate) mod rate;
 pub(crate) mod select;
