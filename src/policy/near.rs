@@ -84,7 +84,7 @@ mod tests {
     fn what_is_near_and_what_is_not() {
         let near = |a, b| distance(a, b).is_some();
         for (a, b) in [
-            ("tols", "tool"),
+            ("toll", "tool"),
             ("Read_File", "read-file"),
             (" read", "read"),
             ("read\u{a0}file", "read_file"),

@@ -268,3 +268,6 @@ impl<'a> Members<'a> {
         self.separator = ",";
     }
 }
+
+#[cfg(test)]
+mod tests;
