@@ -38,6 +38,28 @@ impl Set {
         let Best { deny, other } = self.index.best(self.rules(), request);
         self.rules().get(deny.or(other)?)
     }
+
+    /// The best `deny` that matches whatever `rule` matches.
+    pub(crate) fn deny_over(&self, rule: &Rule) -> Option<&Rule> {
+        let rules = self.rules();
+        let axes = [&rule.tool, &rule.capability, &rule.role].map(|axis| axis.as_deref());
+        let best = self.index.best_of(rules, self.index.values(axes));
+        rules.get(best.deny?)
+    }
+
+    /// The rule that decides whatever `rule` could decide, of those that
+    /// constrain the same axes to the same values and are a `deny` or none
+    /// like it: `rule` itself, or one that goes before it.
+    pub(crate) fn best_alike(&self, rule: &Rule) -> Option<&Rule> {
+        let axes = [&rule.tool, &rule.capability, &rule.role].map(|axis| axis.as_deref());
+        let key = self.index.values(axes).map(|value| value.unwrap_or(ANY));
+        let best = self.index.best.get(&key)?;
+        let place = match rule.action {
+            Action::Deny => best.deny,
+            _ => best.other,
+        };
+        self.rules().get(place?)
+    }
 }
 
 impl Index {
@@ -60,14 +82,24 @@ impl Index {
     }
 
     fn best(&self, rules: &[Rule], request: &Request<'_>) -> Best {
-        let value = |values: &HashMap<String, Value>, asserted: Option<&str>| {
-            asserted.and_then(|text| values.get(text).copied())
+        let asserted = [Some(request.tool), request.capability, request.role];
+        self.best_of(rules, self.values(asserted))
+    }
+
+    /// What the rules call these axes; `None` where no rule asks for one.
+    fn values(&self, axes: [Option<&str>; 3]) -> [Option<Value>; 3] {
+        let value = |values: &HashMap<String, Value>, text: Option<&str>| {
+            text.and_then(|text| values.get(text).copied())
         };
-        let axes = [
-            value(&self.tools, Some(request.tool)),
-            value(&self.capabilities, request.capability),
-            value(&self.roles, request.role),
-        ];
+        let [tool, capability, role] = axes;
+        [
+            value(&self.tools, tool),
+            value(&self.capabilities, capability),
+            value(&self.roles, role),
+        ]
+    }
+
+    fn best_of(&self, rules: &[Rule], axes: [Option<Value>; 3]) -> Best {
         let mut best = Best::default();
         for combination in 0..COMBINATIONS {
             let Some(key) = key(axes, combination) else {
@@ -104,13 +136,6 @@ impl Rule {
         holds(&self.tool, Some(request.tool))
             && holds(&self.capability, request.capability)
             && holds(&self.role, request.role)
-    }
-
-    /// Whether it goes before `other` when both match: it is more specific,
-    /// or as specific and of higher priority, or equal in both and declared
-    /// earlier.
-    pub(crate) fn goes_before(&self, place: usize, other: &Self, other_place: usize) -> bool {
-        rank(self, place) > rank(other, other_place)
     }
 }
 
