@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 
 use super::Request;
 use super::rate::{Charge, Windows};
+use super::select::DEFAULT_DENY;
 use super::set::{Action, Default, Limits, Rate, Rule, Set};
 use crate::wire::digest::{self, Digest};
 use crate::wire::hex::Hex;
@@ -229,8 +230,6 @@ fn plain_head(name: &str) -> String {
         })
         .collect()
 }
-
-const DEFAULT_DENY: &str = "no matching rule (default deny)";
 
 /// Characters of a name in an approval id.
 const MAX_NAME_CHARS: usize = 64;

@@ -121,19 +121,10 @@ pub(crate) fn inert_under_wrap(set: &Set) -> Vec<&Rule> {
 type Oddity = (&'static str, String);
 
 fn of_the_whole(set: &Set) -> Option<Finding<'_>> {
-    let (code, text) = if set.states_default() {
-        return None;
-    } else {
-        (
-            codes::NO_DEFAULT,
-            "without `default` every call that no rule matches is allowed; write `default: deny` \
-             or `default: allow`",
-        )
-    };
-    Some(Finding {
-        code,
+    (!set.states_default()).then(|| Finding {
+        code: codes::NO_DEFAULT,
         rule: None,
-        text: text.to_owned(),
+        text: NO_DEFAULT.to_owned(),
     })
 }
 
@@ -186,8 +177,8 @@ fn odd_rate(rule: &Rule) -> Option<Oddity> {
     }
     (per_seconds > RATE_NEVER_RESET_SECONDS).then(|| {
         let text = format!(
-            "a window of {per_seconds}s never ends while aegis runs, and each start begins a new \
-             one; use a shorter one"
+            "counts in a window of {per_seconds}s, which never ends while aegis runs, and each \
+             start begins a new one; use a shorter one"
         );
         (codes::RATE_NEVER_RESETS, text)
     })
@@ -210,14 +201,14 @@ fn odd_names(rule: &Rule) -> impl Iterator<Item = Oddity> {
             Some((codes::ODD_NAME, text))
         } else if is_edge_blank || name.contains(|c| c != ' ' && near::is_blank(c)) {
             let text = format!(
-                "`{axis}` has blanks or invisible characters that a name hardly has: `{shown}`; \
-                 names are compared byte for byte"
+                "has a `{axis}` with blanks or invisible characters: `{shown}`; names are compared \
+                 byte for byte"
             );
             Some((codes::ODD_NAME, text))
         } else if name.contains(['*', '?']) {
             let text = format!(
-                "`{axis}: \"{shown}\"` matches that very name only; there are no patterns, so \
-                 write a rule for each name, or `\"*\"` for any"
+                "matches only the very `{axis}` `{shown}`: there are no patterns; write a rule for \
+                 each name, or `\"*\"` for any"
             );
             Some((codes::PATTERN, text))
         } else {
@@ -250,8 +241,8 @@ impl<'s> Tools<'s> {
         Some(match near {
             Some(near) => {
                 let text = format!(
-                    "no call of `{}` was recorded, but calls of `{}` were; names are compared \
-                     byte for byte",
+                    "asks for `{}`, of which no call was recorded; calls of `{}` were, and names \
+                     are compared byte for byte",
                     Escaped(tool),
                     Escaped(near)
                 );
@@ -259,7 +250,10 @@ impl<'s> Tools<'s> {
             }
             None => (
                 codes::UNSEEN_TOOL,
-                format!("no call of `{}` was recorded", Escaped(tool)),
+                format!(
+                    "asks for `{}`, of which no call was recorded",
+                    Escaped(tool)
+                ),
             ),
         })
     }
@@ -294,11 +288,14 @@ const RATE_NEVER_RESET_SECONDS: u64 = 366 * 24 * 60 * 60;
 /// How many pairs of names are compared letter by letter.
 const MAX_COMPARISONS: usize = 1_000_000;
 
+const NO_DEFAULT: &str = "without `default` every call that no rule matches is allowed; write \
+                          `default: deny` or `default: allow`";
+
 const DENIES_ALL: &str = "denies every call, whatever the other rules say; to refuse what no rule allows write \
      `default: deny`";
 
 const LIMITS_IGNORED: &str =
-    "`aegis wrap` applies no `limits`: the server runs as it is; remove them";
+    "sets `limits`, which `aegis wrap` does not apply: the server runs as it is; remove them";
 
 #[cfg(test)]
 mod tests;

@@ -158,6 +158,9 @@ fn intern(values: &mut HashMap<String, Value>, constrained: Option<&str>) -> Val
     *values.entry(text.to_owned()).or_insert(next)
 }
 
+/// Why a Call is refused that no rule matches.
+pub(crate) const DEFAULT_DENY: &str = "no matching rule (default deny)";
+
 /// Of three axes, each asked for or not: how often one request is looked up.
 const COMBINATIONS: u8 = 8;
 

@@ -151,10 +151,9 @@ impl Reader<'_> {
                 _ => limits = Some(self.limits()?),
             }
         }
-        let missing = |what| PolicyError::parse(at, what);
         Ok(RuleNode {
-            id: id.ok_or_else(|| missing(NO_ID))?,
-            action: action.ok_or_else(|| missing(NO_ACTION))?,
+            id: id.ok_or_else(|| self.missing(at, NO_ID))?,
+            action: action.ok_or_else(|| self.missing(at, NO_ACTION))?,
             tool,
             capability,
             role,
@@ -163,6 +162,15 @@ impl Reader<'_> {
             rate,
             limits,
         })
+    }
+
+    /// What is missing in a mapping that ended, unless it ended because a
+    /// line is not indented like the others.
+    fn missing(&mut self, at: Position, what: &str) -> PolicyError {
+        match self.0.next() {
+            Err(error) => error,
+            Ok(_) => PolicyError::parse(at, what),
+        }
     }
 
     fn rate(&mut self) -> Result<Placed<RateNode>, PolicyError> {
@@ -180,8 +188,8 @@ impl Reader<'_> {
                 value: RateNode { max, per_seconds },
                 at,
             }),
-            (None, _) => Err(PolicyError::parse(at, NO_MAX)),
-            (_, None) => Err(PolicyError::parse(at, NO_PER_SECONDS)),
+            (None, _) => Err(self.missing(at, NO_MAX)),
+            (_, None) => Err(self.missing(at, NO_PER_SECONDS)),
         }
     }
 
@@ -280,8 +288,8 @@ impl Reader<'_> {
                 at,
                 format!(
                     "`{name}` is a whole number from {least} to {most}, in digits without quotes; \
-                     got `{}`",
-                    Escaped(&scalar.text)
+                     got {}",
+                    shown(&scalar)
                 ),
             )),
         }
@@ -301,9 +309,9 @@ impl Reader<'_> {
                 PolicyError::parse(
                     at,
                     format!(
-                        "`{name}` is {}; got `{}`",
+                        "`{name}` is {}; got {}",
                         listed(&list, "or"),
-                        Escaped(&scalar.text)
+                        shown(&scalar)
                     ),
                 )
             })
@@ -315,10 +323,24 @@ impl Reader<'_> {
             (Node::List, at) => ("a list", at),
             (_, at) => ("a mapping", at),
         };
+        let hint = match name {
+            "tool" | "capability" | "role" => "write a rule for each",
+            _ => "write one value",
+        };
         Err(PolicyError::parse(
             at,
-            format!("`{name}` is {what}, not {other}; a rule has one value for it"),
+            format!("`{name}` is {what}, not {other}; {hint}"),
         ))
+    }
+}
+
+/// A scalar as it was written, more or less.
+fn shown(scalar: &Scalar<'_>) -> String {
+    let text = Escaped(&scalar.text);
+    if scalar.is_plain {
+        format!("`{text}`")
+    } else {
+        format!("`\"{text}\"`")
     }
 }
 

@@ -3,12 +3,15 @@
 
 use std::borrow::Cow;
 
-use serde_saphyr::granit_parser::{self, ErrorKind, Event, Marker, Parser, ScalarStyle, StrInput};
+use serde_saphyr::granit_parser::{
+    self, ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput,
+};
 
 use super::super::set::Position;
 use super::PolicyError;
 use super::scalar::is_null;
 use super::text::START;
+use crate::wire::escape::Escaped;
 
 /// The nodes of a document, in their order.
 pub(super) struct Nodes<'a> {
@@ -66,9 +69,11 @@ impl<'a> Nodes<'a> {
 
     /// The next node.
     pub(super) fn next(&mut self) -> Result<(Node<'a>, Position), PolicyError> {
-        let Some((event, at)) = self.event()? else {
+        let Some((event, span)) = self.event()? else {
             return Err(PolicyError::parse(START, "the document breaks off"));
         };
+        let at = position(&span.start);
+        let tag_at = span.tag_span().map(|span| position(&span.start));
         let (node, anchor, tag) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_plain = style == ScalarStyle::Plain;
@@ -83,7 +88,7 @@ impl<'a> Nodes<'a> {
             return Err(PolicyError::parse(at, NO_ANCHORS));
         }
         if tag.is_some() {
-            return Err(PolicyError::parse(at, NO_TAGS));
+            return Err(PolicyError::parse(tag_at.unwrap_or(at), NO_TAGS));
         }
         match node {
             Node::List | Node::Mapping => self.depth += 1,
@@ -98,23 +103,17 @@ impl<'a> Nodes<'a> {
 
     /// That nothing follows the root.
     pub(super) fn end(&mut self) -> Result<(), PolicyError> {
-        while let Some((event, at)) = self.event()? {
+        while let Some((event, span)) = self.event()? {
             if let Event::DocumentStart(..) = event {
-                return Err(PolicyError::parse(at, ONE_DOCUMENT));
+                return Err(PolicyError::parse(position(&span.start), ONE_DOCUMENT));
             }
         }
         Ok(())
     }
 
-    fn event(&mut self) -> Result<Option<(Event<'a>, Position)>, PolicyError> {
-        match self.parser.next() {
-            None => Ok(None),
-            Some(Ok((event, span))) => Ok(Some((event, position(&span.start)))),
-            Some(Err(error)) => Err(PolicyError::parse(
-                position(error.marker()),
-                words(error.kind()),
-            )),
-        }
+    fn event(&mut self) -> Result<Option<(Event<'a>, Span)>, PolicyError> {
+        let event = self.parser.next().transpose();
+        event.map_err(|error| PolicyError::parse(position(error.marker()), words(error.kind())))
     }
 }
 
@@ -157,15 +156,30 @@ fn words(kind: &ErrorKind) -> String {
             "unknown escape in double quotes; write `\\\\` for a backslash, or use single quotes"
         }
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => {
-            "a `:` where no name may stand; put the text before it in quotes"
+            "a `:` where no name may stand; indent the line like those that it belongs with, or \
+             put a value that has a `:` in quotes"
         }
         ErrorKind::SimpleKeyExpected => "a `:` is missing after a name",
         ErrorKind::InvalidIndentation
         | ErrorKind::ExpectedBlockMappingKey
         | ErrorKind::ExpectedBlockSequenceEntry
-        | ErrorKind::InvalidFlowScalarIndent
-        | ErrorKind::InvalidQuotedScalarIndent => {
+        | ErrorKind::InvalidFlowScalarIndent => {
             "this line is not indented like those that it belongs with"
+        }
+        ErrorKind::InvalidQuotedScalarIndent => {
+            "a text in quotes goes on here; close the quotes, or indent the line"
+        }
+        ErrorKind::InvalidQuotedScalarHexEscape
+        | ErrorKind::InvalidLowSurrogateHexEscape
+        | ErrorKind::InvalidLowSurrogate
+        | ErrorKind::MissingLowSurrogate
+        | ErrorKind::UnpairedLowSurrogate
+        | ErrorKind::InvalidUnicodeEscape => "an escape in double quotes that is no character",
+        ErrorKind::UnexpectedCharacter { character } => {
+            return format!(
+                "a value without quotes may not begin with `{}`; put it in quotes",
+                Escaped(character.encode_utf8(&mut [0; 4]))
+            );
         }
         other => return format!("not YAML: {}", plainer(&other.to_string())),
     };
