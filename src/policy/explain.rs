@@ -1,4 +1,4 @@
-//! Which rule decides a request, and why (SPEC §14): the selection of
+//! Which rule decides a request, and why (SPEC §14.7): the selection of
 //! [`select`](super::select), told.
 
 use std::cmp::Reverse;

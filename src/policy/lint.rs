@@ -1,4 +1,4 @@
-//! What is odd about a Policy Set (SPEC §14.7): a pure function of the set, of
+//! What is odd about a Policy Set (SPEC §14.6): a pure function of the set, of
 //! what its callers assert and of the tools that were seen.
 //!
 //! A finding is no error: the set means what it says. It is probably not what
@@ -263,7 +263,7 @@ fn named(rule: &Rule) -> String {
     format!("`{}` on line {}", Escaped(&rule.id), rule.at.line)
 }
 
-/// What findings are called; API (SPEC §14.7).
+/// What findings are called; API (SPEC §14.6).
 pub(crate) mod codes {
     pub(crate) const DENIES_ALL: &str = "denies-all";
     pub(crate) const LIMITS_IGNORED: &str = "limits-ignored";

@@ -6,11 +6,13 @@
 //! verdicts. [`lint`] and [`explain`] speak to those who write policies.
 
 #[cfg(feature = "record")]
+#[allow(dead_code, reason = "no caller is judged yet")]
 pub(crate) mod engine;
 pub(crate) mod explain;
 pub(crate) mod lint;
 mod near;
 pub(crate) mod parse;
+#[allow(dead_code, reason = "no caller is judged yet")]
 pub(crate) mod rate;
 pub(crate) mod select;
 pub(crate) mod set;

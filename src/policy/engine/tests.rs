@@ -132,7 +132,7 @@ fn approval_ids_never_repeat() {
     assert!(seen.contains("apr-pay-a-00000000000000000000000000000000-1"));
 }
 
-/// SPEC [POLICY-28].
+/// SPEC [POLICY-29].
 #[test]
 fn an_approval_id_can_be_typed_and_is_bounded() {
     let long = "x".repeat(1024);
@@ -141,6 +141,7 @@ fn an_approval_id_can_be_typed_and_is_bounded() {
     engine.approvals.store(u64::MAX - 1, Ordering::Relaxed);
     let tool = "\u{1b}[2K é\n".repeat(10_000);
     let id = approval_id(&judge(&engine, &[&tool], false));
+    assert_eq!(MAX_APPROVAL_ID_BYTES, 187);
     assert_eq!(id.len(), MAX_APPROVAL_ID_BYTES);
     assert!(id.bytes().all(|b| b.is_ascii_graphic()), "{id}");
 }

@@ -114,6 +114,7 @@ fn a_window_of_a_rule_that_is_gone_is_there_when_it_comes_back() {
     assert!(windows.admit(&rule, rate, &request, at(9)).is_none());
 }
 
+/// SPEC [POLICY-27].
 #[test]
 fn a_window_as_long_as_time_stays_open() {
     let (rule, rate) = limit("r", Some("t"), 1, u64::MAX);
@@ -127,6 +128,7 @@ fn a_window_as_long_as_time_stays_open() {
     );
 }
 
+/// SPEC [POLICY-27].
 #[test]
 fn a_clock_that_goes_back_opens_nothing() {
     let (rule, rate) = limit("r", Some("t"), 1, 10);

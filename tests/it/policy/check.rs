@@ -26,7 +26,7 @@ fn record(tools: &[&str]) -> String {
     rows
 }
 
-/// SPEC [CLI-30] [CLI-31] [CLI-32].
+/// SPEC [CLI-30] [CLI-31] [CLI-32] [CLI-39].
 #[test]
 fn findings() {
     let dir = with_policy(DOCUMENT);
@@ -61,7 +61,7 @@ fn no_findings() {
     insta::assert_snapshot!("policy_check_clean", shown);
 }
 
-/// SPEC [CLI-33].
+/// SPEC [CLI-33] [CLI-39].
 #[test]
 fn names_against_records() {
     let dir = with_policy(

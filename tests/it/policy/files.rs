@@ -6,7 +6,7 @@ use std::fs::{self, File};
 
 use super::{policy, with_policy};
 
-/// SPEC [POLICY-13].
+/// SPEC [POLICY-13] [CLI-39].
 #[test]
 fn what_is_no_regular_file_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ fn a_file_that_may_not_be_read() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = with_policy("default: deny\n");
     let path = dir.path().join("policy.yaml");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if File::open(&path).is_ok() {
         // This user may read everything.
         return;

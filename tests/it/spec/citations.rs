@@ -158,22 +158,6 @@ const UNCITED: &[(&str, &str)] = &[
         "nothing of this build does it yet: there is no policy whose set could be named",
     ),
     (
-        "POLICY-1",
-        "nothing of this build does it yet: no scalar of a Policy Set is projected",
-    ),
-    (
-        "POLICY-2",
-        "nothing of this build does it yet: no source document of a Policy Set is read",
-    ),
-    (
-        "POLICY-3",
-        "nothing of this build does it yet: no axis of a rule is read, `*` or another",
-    ),
-    (
-        "POLICY-4",
-        "nothing of this build does it yet: there are no rules that could change their order",
-    ),
-    (
         "VER-3",
         "binds later versions of the text: no member has been added to this one",
     ),
