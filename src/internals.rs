@@ -4,11 +4,14 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::chain::ending::{Answered, Ending, Standing};
 use crate::chain::file;
 use crate::chain::sink::{MemorySink, Retention, Sink};
 use crate::chain::writer::{SessionStart, Totals, Writer, system_clock};
+use crate::policy::engine::Engine;
+use crate::policy::{self, parse};
 use crate::rpc::scan::{Scan, Scanner};
 use crate::sign::SigningKey;
 use crate::wire::digest::{Digest, Request, Response};
@@ -120,6 +123,35 @@ impl FrameScanner {
         self.0.feed(frame);
         matches!(self.0.finish(), Scan::Message(_))
     }
+}
+
+/// Judges Calls by a Policy Set.
+pub struct Judge(Engine);
+
+impl Judge {
+    /// By the set of `document`.
+    ///
+    /// # Errors
+    /// When it is no policy.
+    pub fn by(document: &str) -> io::Result<Self> {
+        let set = parse::parse(document.as_bytes()).map_err(io::Error::other)?;
+        Ok(Self(Engine::new(set, [0; 16])))
+    }
+
+    /// Whether a Call of `tool`, at this time of a clock, may go on.
+    pub fn allows(&self, tool: &str, now: Duration) -> bool {
+        let request = policy::Request::tool(tool);
+        self.0.judge(&[request], false, now).is_allowed()
+    }
+}
+
+/// How many rules the policy in `document` has.
+///
+/// # Errors
+/// When it is none.
+pub fn count_rules(document: &str) -> io::Result<usize> {
+    let set = parse::parse(document.as_bytes()).map_err(io::Error::other)?;
+    Ok(set.rules().len())
 }
 
 struct Nowhere;

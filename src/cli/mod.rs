@@ -9,6 +9,11 @@ mod demo_server;
 mod exit;
 #[cfg(feature = "record")]
 mod keygen;
+mod policy;
+mod policy_check;
+mod policy_explain;
+mod policy_hash;
+mod policy_seen;
 mod progress;
 #[cfg(feature = "record")]
 mod recover;
@@ -43,6 +48,7 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
         Some("verify") => run(&args, |raw: verify::Args| {
             raw.try_into() as Result<verify::Verify, _>
         }),
+        Some("policy") => policy::main(&args),
         #[cfg(feature = "record")]
         Some(verb @ ("demo" | "keygen" | "recover" | "wrap" | "__demo-server")) => {
             record(verb, &args)
@@ -50,7 +56,7 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
         #[cfg(not(feature = "record"))]
         Some(verb @ ("demo" | "keygen" | "recover" | "wrap")) => {
             ui::error(format_args!(
-                "this build of aegis can only verify: `{verb}` needs the feature `record`"
+                "this build of aegis cannot record: `{verb}` needs the feature `record`"
             ));
             Exit::Failed.into()
         }
@@ -151,7 +157,7 @@ fn overview() -> String {
     text
 }
 
-const VERBS: [(&str, &str); 5] = [
+const VERBS: [(&str, &str); 6] = [
     (
         "demo",
         "record a small session, verify it, damage it, refuse a call",
@@ -163,6 +169,10 @@ const VERBS: [(&str, &str); 5] = [
     (
         "verify",
         "check record files offline: complete, unchanged, under whose key",
+    ),
+    (
+        "policy",
+        "check, explain and hash the rules of a policy file",
     ),
     ("keygen", "make a new signing key"),
     (

@@ -1,14 +1,15 @@
 //! The Policy Set that is in force, and its verdicts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
 use super::Request;
 use super::rate::{Charge, Windows};
-use super::set::{Action, Default, Limits, Rule, Set};
+use super::select::DEFAULT_DENY;
+use super::set::{Action, Default, Limits, Rate, Rule, Set};
 use crate::wire::digest::{self, Digest};
 use crate::wire::hex::Hex;
 
@@ -103,7 +104,9 @@ impl Engine {
     /// Puts `set` in force for the Calls that come from now on. Windows stay
     /// open, by the ids of their rules.
     pub(crate) fn replace(&self, set: Set) {
-        self.set.store(Arc::new(set));
+        let set = Arc::new(set);
+        self.set.store(Arc::clone(&set));
+        self.windows().adopt(&set);
     }
 
     /// Judges the Calls of one frame, all by the same set. They go on together
@@ -117,32 +120,32 @@ impl Engine {
         now: Duration,
     ) -> Judgement {
         let set = self.set.load();
-        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut charges = Vec::new();
+        let mut counts = Counts {
+            engine: self,
+            windows: None,
+            charges: Vec::new(),
+            now,
+        };
         let verdicts = requests
             .iter()
-            .map(|request| self.verdict(&set, &mut windows, &mut charges, request, now))
+            .map(|request| self.verdict(&set, &mut counts, request))
             .collect();
         let judgement = Judgement {
             policy_set_hash: set.hash(),
             verdicts,
         };
         if refused || !judgement.is_allowed() {
-            for charge in charges {
-                windows.give_back(charge);
-            }
+            counts.give_back();
         }
         judgement
     }
 
-    fn verdict(
-        &self,
-        set: &Set,
-        windows: &mut Windows,
-        charges: &mut Vec<Charge>,
-        request: &Request<'_>,
-        now: Duration,
-    ) -> Verdict {
+    fn windows(&self) -> MutexGuard<'_, Windows> {
+        // Each change of the windows is whole before anything can panic.
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn verdict(&self, set: &Set, counts: &mut Counts<'_>, request: &Request<'_>) -> Verdict {
         let Some(rule) = set.select(request) else {
             return Verdict {
                 decision: match set.default() {
@@ -159,14 +162,9 @@ impl Engine {
             Action::Deny => Decision::Denied {
                 reason: rule.denial(),
             },
-            Action::RateLimit(rate) => match windows.admit(rule, rate, request, now) {
-                Some(charge) => {
-                    charges.push(charge);
-                    allowed(rule.limits)
-                }
-                None => Decision::RateLimited {
-                    reason: rule.rate_denial(rate),
-                },
+            Action::RateLimit(rate) if counts.admit(rule, rate, request) => allowed(rule.limits),
+            Action::RateLimit(rate) => Decision::RateLimited {
+                reason: rule.rate_denial(rate),
             },
             Action::PendingApproval => Decision::PendingApproval {
                 approval_id: self.approval_id(rule, request),
@@ -178,14 +176,42 @@ impl Engine {
         }
     }
 
+    /// The nonce and the number make it unique; the names are for people.
     fn approval_id(&self, rule: &Rule, request: &Request<'_>) -> String {
         let n = self.approvals.fetch_add(1, Ordering::Relaxed) + 1;
         format!(
             "apr-{}-{}-{}-{n}",
-            head(&rule.id),
-            head(request.tool),
+            plain_head(&rule.id),
+            plain_head(request.tool),
             Hex(&self.nonce)
         )
+    }
+}
+
+/// What the Calls of one frame count in. The windows are locked from the first
+/// that counts, to the end of the frame.
+struct Counts<'a> {
+    engine: &'a Engine,
+    windows: Option<MutexGuard<'a, Windows>>,
+    charges: Vec<Charge>,
+    now: Duration,
+}
+
+impl Counts<'_> {
+    fn admit(&mut self, rule: &Rule, rate: Rate, request: &Request<'_>) -> bool {
+        let engine = self.engine;
+        let windows = self.windows.get_or_insert_with(|| engine.windows());
+        let charge = windows.admit(rule, rate, request, self.now);
+        self.charges.extend(charge);
+        charge.is_some()
+    }
+
+    fn give_back(mut self) {
+        if let Some(windows) = &mut self.windows {
+            for charge in self.charges {
+                windows.give_back(charge);
+            }
+        }
     }
 }
 
@@ -193,11 +219,24 @@ fn allowed(limits: Limits) -> Decision {
     Decision::Allowed(Allowed { limits })
 }
 
-/// As much of a name as an id carries; what follows makes it unique.
-fn head(name: &str) -> &str {
-    &name[..name.floor_char_boundary(MAX_NAME_BYTES)]
+/// The beginning of a name in characters that can be typed, pasted and put in
+/// a command line.
+fn plain_head(name: &str) -> String {
+    name.chars()
+        .take(MAX_NAME_CHARS)
+        .map(|c| match c {
+            c if c.is_ascii_alphanumeric() || "._:/@-".contains(c) => c,
+            _ => '_',
+        })
+        .collect()
 }
 
-const DEFAULT_DENY: &str = "no matching rule (default deny)";
+/// Characters of a name in an approval id.
+const MAX_NAME_CHARS: usize = 64;
 
-const MAX_NAME_BYTES: usize = 128;
+/// Bytes of the longest approval id.
+#[cfg(test)]
+const MAX_APPROVAL_ID_BYTES: usize = 4 + 2 * (MAX_NAME_CHARS + 1) + 32 + 1 + 20;
+
+#[cfg(test)]
+mod tests;

@@ -2,12 +2,14 @@
 //!
 //! A document is parsed once into an immutable [`Set`]. [`select`] says which
 //! rule decides a request, a pure function of the two; [`rate`] counts Calls
-//! of a window of time; [`engine`] holds the set that is in force and gives
-//! verdicts.
+//! of a window of time; `engine` holds the set that is in force and gives
+//! verdicts. [`lint`] and [`explain`] speak to those who write policies.
 
 #[cfg(feature = "record")]
 pub(crate) mod engine;
+pub(crate) mod explain;
 pub(crate) mod lint;
+mod near;
 pub(crate) mod parse;
 pub(crate) mod rate;
 pub(crate) mod select;

@@ -1,45 +1,29 @@
 //! From a YAML document to a [`Set`]: version 1 of the policy language
 //! (SPEC §6.3).
+//!
+//! `text` says which bytes a document may have, `document` reads its shape
+//! from the events of the YAML parser, and [`parse`] checks what only the
+//! whole can show.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use serde_saphyr::{DuplicateKeyPolicy, MergeKeyPolicy, Options, Spanned};
 use thiserror::Error;
 
-use super::set::{Action, Default, Limits, Position, Rate, Rule, Set};
+use super::set::{Action, Limits, Position, Rate, Rule, Set};
 use crate::wire::escape::{Escaped, EscapedPath};
+use document::{ActionName, Placed, RuleNode, VERSION};
+
+mod document;
+mod scalar;
+mod text;
+mod yaml;
 
 /// Why there is no Policy Set.
 #[derive(Debug, Error)]
 pub(crate) enum PolicyError {
-    /// The document is not a policy.
-    #[error("policy parse error: {0}")]
-    Parse(String),
-    /// Of a later language, or of none.
-    #[error("unsupported policy version {0} (supported: 1)")]
-    Version(u32),
-    /// Two rules have one id.
-    #[error("line {}, column {}: duplicate rule id `{}`", at.line, at.column, Escaped(id))]
-    DuplicateId {
-        /// The id.
-        id: String,
-        /// Where it stands again.
-        at: Position,
-    },
-    /// A rule contradicts itself.
-    #[error("line {}, column {}: invalid rule `{}`: {reason}", at.line, at.column, Escaped(id))]
-    Rule {
-        /// Its id.
-        id: String,
-        /// Where it stands.
-        at: Position,
-        /// What is wrong.
-        reason: &'static str,
-    },
     /// The file could not be read.
     #[error("policy source read error for `{}`: {error}", EscapedPath(path))]
     Read {
@@ -48,6 +32,96 @@ pub(crate) enum PolicyError {
         /// Why not.
         error: io::Error,
     },
+    /// It is not a policy.
+    #[error("{}{fault}", Place(path.as_deref(), *at))]
+    Document {
+        /// Where it was read from.
+        path: Option<PathBuf>,
+        /// Where in it the fault is.
+        at: Position,
+        /// What is wrong.
+        fault: Fault,
+    },
+}
+
+/// What is wrong with a document.
+#[derive(Debug, Error)]
+pub(crate) enum Fault {
+    /// It is not in the policy language.
+    #[error("policy parse error: {0}")]
+    Parse(String),
+    /// Of a later language, or of none.
+    #[error(
+        "unsupported policy version {0} (supported: 1); write `version: 1`, or leave the line out"
+    )]
+    Version(u32),
+    /// Two rules have one id.
+    #[error(
+        "duplicate rule id `{}`; it stands first on line {first_line}",
+        Escaped(id)
+    )]
+    DuplicateId {
+        /// The id.
+        id: String,
+        /// From 1.
+        first_line: u64,
+    },
+    /// A rule contradicts itself.
+    #[error("invalid rule `{}`: {reason}", Escaped(id))]
+    Rule {
+        /// Its id.
+        id: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+}
+
+impl PolicyError {
+    /// The same error, of the document at `path`.
+    pub(crate) fn of_file(self, path: &Path) -> Self {
+        match self {
+            Self::Document { at, fault, .. } => Self::Document {
+                path: Some(path.to_owned()),
+                at,
+                fault,
+            },
+            read @ Self::Read { .. } => read,
+        }
+    }
+
+    /// Where in the document it is, if it is in one.
+    pub(crate) fn at(&self) -> Option<Position> {
+        match self {
+            Self::Document { at, .. } => Some(*at),
+            Self::Read { .. } => None,
+        }
+    }
+
+    fn new(at: Position, fault: Fault) -> Self {
+        Self::Document {
+            path: None,
+            at,
+            fault,
+        }
+    }
+
+    fn parse(at: Position, what: impl Into<String>) -> Self {
+        Self::new(at, Fault::Parse(what.into()))
+    }
+}
+
+/// What an error begins with: `path:7:5: `, or without a path
+/// `line 7, column 5: `.
+struct Place<'a>(Option<&'a Path>, Position);
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Position { line, column } = self.1;
+        match self.0 {
+            Some(path) => write!(f, "{}:{line}:{column}: ", EscapedPath(path)),
+            None => write!(f, "line {line}, column {column}: "),
+        }
+    }
 }
 
 /// Reads the document at `path`, which has to be a regular file.
@@ -55,7 +129,7 @@ pub(crate) enum PolicyError {
 /// # Errors
 /// When it cannot be read, or is not a policy.
 pub(crate) fn load(path: &Path) -> Result<Set, PolicyError> {
-    parse(&read(path)?)
+    parse(&read(path)?).map_err(|error| error.of_file(path))
 }
 
 /// The bytes of the document at `path`.
@@ -71,16 +145,24 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, PolicyError> {
 
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     // A pipe could never be read again, and opening one may wait for ever.
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::other("not a regular file"));
+    let metadata = path.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::other(
+            "it is a directory; name the policy file in it",
+        ));
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::other(
+            "it is not a regular file, and a policy must be readable again; copy it to a file",
+        ));
     }
     let mut bytes = Vec::new();
     let read = File::open(path)?
-        .take(MAX_BYTES + 1)
+        .take(MAX_DOCUMENT_BYTES + 1)
         .read_to_end(&mut bytes)?;
-    if read as u64 > MAX_BYTES {
+    if read as u64 > MAX_DOCUMENT_BYTES {
         return Err(io::Error::other(format!(
-            "longer than {MAX_BYTES} bytes, which no policy is"
+            "it is longer than {MAX_DOCUMENT_BYTES} bytes (16 MiB), the most that a policy may have"
         )));
     }
     Ok(bytes)
@@ -91,222 +173,126 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// When it is not a policy.
 pub(crate) fn parse(document: &[u8]) -> Result<Set, PolicyError> {
-    let text = std::str::from_utf8(document).map_err(|error| {
-        PolicyError::Parse(format!("invalid UTF-8 at byte {}", error.valid_up_to()))
-    })?;
-    let document: Document = serde_saphyr::from_str_with_options(text, options())
-        .map_err(|error| PolicyError::Parse(Escaped(&error.to_string()).to_string()))?;
-    if document.version != VERSION {
-        return Err(PolicyError::Version(document.version));
+    let document = document::read(text::checked(document)?)?;
+    if let Some(Placed { value, at }) = document.version
+        && value != VERSION
+    {
+        return Err(PolicyError::new(at, Fault::Version(value)));
     }
-    let mut ids = HashMap::new();
+    let mut ids = HashMap::with_capacity(document.rules.len());
     let mut rules = Vec::with_capacity(document.rules.len());
     for rule in document.rules {
-        let at = position(&rule.id);
-        if ids.insert(rule.id.value.clone(), at).is_some() {
-            return Err(PolicyError::DuplicateId {
-                id: rule.id.value,
-                at,
-            });
+        let Placed { value: id, at } = rule.id.clone();
+        if let Some(first_line) = ids.insert(id.clone(), at.line) {
+            return Err(PolicyError::new(at, Fault::DuplicateId { id, first_line }));
         }
-        rules.push(rule.validate()?);
+        rules.push(validated(rule)?);
     }
-    Ok(Set::new(document.default.into(), rules))
+    Ok(Set::new(document.default, rules))
 }
 
-fn options() -> Options {
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_aliases: 0,
-            max_anchors: 0,
-            max_depth: MAX_DEPTH,
-        },
-        duplicate_keys: DuplicateKeyPolicy::Error,
-        merge_keys: MergeKeyPolicy::Error,
-        strict_booleans: true,
-        no_schema: true,
-        with_snippet: false,
+/// A rule without contradictions.
+fn validated(rule: RuleNode) -> Result<Rule, PolicyError> {
+    bounded(&rule)?;
+    let id = rule.id.value;
+    let fault = |at, reason: &str| {
+        let (id, reason) = (id.clone(), reason.to_owned());
+        PolicyError::new(at, Fault::Rule { id, reason })
+    };
+    let action = match (rule.action.value, rule.rate) {
+        (_, Some(rate)) if rate.value.max == 0 || rate.value.per_seconds == 0 => {
+            return Err(fault(rate.at, ZERO_RATE));
+        }
+        (ActionName::RateLimit, Some(Placed { value: rate, .. })) => Action::RateLimit(Rate {
+            max: rate.max,
+            per_seconds: rate.per_seconds,
+        }),
+        (ActionName::RateLimit, None) => return Err(fault(rule.action.at, NO_RATE)),
+        (_, Some(rate)) => return Err(fault(rate.at, STRAY_RATE)),
+        (ActionName::Allow, None) => Action::Allow,
+        (ActionName::Deny, None) => Action::Deny,
+        (ActionName::PendingApproval, None) => Action::PendingApproval,
+    };
+    let limits = match (&action, rule.limits) {
+        (_, None) => Limits::default(),
+        (Action::Deny | Action::PendingApproval, Some(limits)) if !limits.value.is_empty() => {
+            return Err(fault(limits.at, STRAY_LIMITS));
+        }
+        (_, Some(limits)) => limits.value,
+    };
+    let axis = |value: Option<Placed<String>>| {
+        value
+            .map(|placed| placed.value)
+            .filter(|value| value != ANY)
+    };
+    Ok(Rule {
+        action,
+        tool: axis(rule.tool),
+        capability: axis(rule.capability),
+        role: axis(rule.role),
+        priority: rule.priority,
+        reason: rule.reason.map(|placed| placed.value),
+        limits,
+        at: rule.id.at,
+        id,
+    })
+}
+
+/// That no text of the rule is longer than it may be.
+fn bounded(rule: &RuleNode) -> Result<(), PolicyError> {
+    let id = &rule.id;
+    let long = |at, reason| {
+        let id = id.value.clone();
+        Err(PolicyError::new(at, Fault::Rule { id, reason }))
+    };
+    if id.value.len() > MAX_ID_BYTES {
+        return long(
+            id.at,
+            format!("its id is longer than {MAX_ID_BYTES} bytes; shorten it"),
+        );
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    #[serde(default = "version")]
-    version: u32,
-    #[serde(default)]
-    default: DefaultAction,
-    #[serde(default)]
-    rules: Vec<RuleNode>,
-}
-
-fn version() -> u32 {
-    VERSION
-}
-
-#[derive(Clone, Copy, Deserialize, std::default::Default)]
-#[serde(rename_all = "snake_case")]
-enum DefaultAction {
-    #[default]
-    Allow,
-    Deny,
-}
-
-impl From<DefaultAction> for Default {
-    fn from(action: DefaultAction) -> Self {
-        match action {
-            DefaultAction::Allow => Self::Allow,
-            DefaultAction::Deny => Self::Deny,
+    for (name, text) in [
+        ("tool", &rule.tool),
+        ("capability", &rule.capability),
+        ("role", &rule.role),
+        ("reason", &rule.reason),
+    ] {
+        if let Some(text) = text
+            && text.value.len() > MAX_TEXT_BYTES
+        {
+            return long(
+                text.at,
+                format!("its `{name}` is longer than {MAX_TEXT_BYTES} bytes; shorten it"),
+            );
         }
     }
+    Ok(())
 }
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleNode {
-    id: Spanned<String>,
-    action: ActionName,
-    tool: Option<String>,
-    capability: Option<String>,
-    role: Option<String>,
-    #[serde(default)]
-    priority: i32,
-    reason: Option<String>,
-    rate: Option<RateNode>,
-    limits: Option<LimitsNode>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ActionName {
-    Allow,
-    Deny,
-    RateLimit,
-    PendingApproval,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RateNode {
-    max: u32,
-    per_seconds: u64,
-}
-
-#[derive(Clone, Copy, Deserialize, std::default::Default)]
-#[serde(deny_unknown_fields)]
-struct LimitsNode {
-    max_memory_bytes: Option<u64>,
-    max_wall_ms: Option<u64>,
-    max_output_bytes: Option<u64>,
-}
-
-impl RuleNode {
-    fn validate(self) -> Result<Rule, PolicyError> {
-        let at = position(&self.id);
-        let id = self.id.value;
-        let limits = self.limits.unwrap_or_default();
-        let limits = Limits {
-            max_memory_bytes: limits.max_memory_bytes,
-            max_wall_ms: limits.max_wall_ms,
-            max_output_bytes: limits.max_output_bytes,
-        };
-        let wrong = match (self.action, self.rate) {
-            (_, Some(rate)) if rate.max == 0 || rate.per_seconds == 0 => {
-                Some("rate.max and rate.per_seconds must be > 0")
-            }
-            (ActionName::RateLimit, None) => Some("rate_limit action requires a `rate` block"),
-            (ActionName::RateLimit, Some(_)) => None,
-            (_, Some(_)) => Some("`rate` is only valid on a rate_limit action"),
-            (ActionName::Deny | ActionName::PendingApproval, None) if !limits.is_empty() => {
-                Some("`limits` is only valid on allow or rate_limit actions")
-            }
-            (_, None) => None,
-        };
-        if let Some(reason) = wrong {
-            return Err(PolicyError::Rule { id, at, reason });
-        }
-        let action = match (self.action, self.rate) {
-            (ActionName::Allow, _) => Action::Allow,
-            (ActionName::Deny, _) => Action::Deny,
-            (ActionName::PendingApproval, _) => Action::PendingApproval,
-            (ActionName::RateLimit, rate) => {
-                let RateNode { max, per_seconds } = rate.unwrap_or(RateNode {
-                    max: 0,
-                    per_seconds: u64::MAX,
-                });
-                Action::RateLimit(Rate { max, per_seconds })
-            }
-        };
-        let axis = |value: Option<String>| value.filter(|value| value != ANY);
-        Ok(Rule {
-            id,
-            action,
-            tool: axis(self.tool),
-            capability: axis(self.capability),
-            role: axis(self.role),
-            priority: self.priority,
-            reason: self.reason,
-            limits,
-            at,
-        })
-    }
-}
-
-fn position<T>(node: &Spanned<T>) -> Position {
-    Position {
-        line: node.referenced.line(),
-        column: node.referenced.column(),
-    }
-}
-
-const VERSION: u32 = 1;
 
 /// The value of an axis that constrains nothing.
 const ANY: &str = "*";
 
-/// Bytes of the longest document that is read.
-const MAX_BYTES: u64 = 16 << 20;
+const ZERO_RATE: &str = "rate.max and rate.per_seconds must be > 0; to refuse every call write \
+                         `action: deny` without a `rate`";
+const NO_RATE: &str = "rate_limit action requires a `rate` block; add one, such as \
+                       `rate: { max: 10, per_seconds: 60 }`";
+const STRAY_RATE: &str = "`rate` is only valid on a rate_limit action; remove it, or write \
+                          `action: rate_limit`";
+const STRAY_LIMITS: &str = "`limits` is only valid on allow or rate_limit actions; remove it: nothing runs under this rule";
 
-const MAX_DEPTH: usize = 8;
+/// Bytes of the longest document that is read.
+pub(crate) const MAX_DOCUMENT_BYTES: u64 = 16 << 20;
+
+/// Rules of the largest Policy Set.
+pub(crate) const MAX_RULES: usize = 100_000;
+
+/// Bytes of the longest rule id: it stands whole on the Lines of the Calls
+/// that it decided.
+pub(crate) const MAX_ID_BYTES: usize = 1 << 10;
+
+/// Bytes of the longest axis or reason. Of a tool's name 64 KiB are kept, so
+/// a much longer axis could match nothing.
+pub(crate) const MAX_TEXT_BYTES: usize = 32 << 10;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::Request;
-
-    /// SPEC [POLICY-1] [POLICY-3].
-    #[test]
-    fn the_hashes_are_the_published_ones() {
-        let hash = |document: &str| parse(document.as_bytes()).unwrap().hash().to_string();
-        assert_eq!(
-            hash("version: 1\ndefault: deny\n"),
-            "e8bcffbbc51aabf04e538f85781bf5cd09eb28a33d31916aa3b3f4b28562203e"
-        );
-        assert_eq!(
-            hash(
-                "rules:\n  - {id: deny-echo, action: deny, tool: echo, role: '*', reason: quickstart}\n"
-            ),
-            "1a949e9677a4529dd662eb1a1ecc0a001fe097800a3a41578ba801062893fd41"
-        );
-        assert_eq!(
-            hash(
-                "rules:\n  - id: rate-search\n    action: rate_limit\n    tool: search\n    rate: { max: 100, per_seconds: 60 }\n"
-            ),
-            "9826c2399a62d326a9f89c0896e22ac3b70b0d1bb23490017cbcf7987c119852"
-        );
-    }
-
-    #[test]
-    fn a_deny_overrides_a_more_specific_allow() {
-        let set = parse(
-            b"rules:\n  - {id: a, action: allow, tool: t, role: r, priority: 9}\n  - {id: d, action: deny, tool: t}\n",
-        )
-        .unwrap();
-        let request = Request {
-            role: Some("r"),
-            ..Request::tool("t")
-        };
-        assert_eq!(set.select(&request).unwrap().id, "d");
-        assert!(set.select(&Request::tool("u")).is_none());
-    }
-}
+mod tests;

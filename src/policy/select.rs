@@ -1,4 +1,4 @@
-//! Which rule decides: G5 (SPEC §6.3).
+//! Which rule decides: G5 (SPEC §6.4).
 //!
 //! Rules that constrain the same axes to the same values match the same
 //! requests, so only the best `deny` and the best other of them can ever
@@ -38,6 +38,28 @@ impl Set {
         let Best { deny, other } = self.index.best(self.rules(), request);
         self.rules().get(deny.or(other)?)
     }
+
+    /// The best `deny` that matches whatever `rule` matches.
+    pub(crate) fn deny_over(&self, rule: &Rule) -> Option<&Rule> {
+        let rules = self.rules();
+        let axes = [&rule.tool, &rule.capability, &rule.role].map(|axis| axis.as_deref());
+        let best = self.index.best_of(rules, self.index.values(axes));
+        rules.get(best.deny?)
+    }
+
+    /// The rule that decides whatever `rule` could decide, of those that
+    /// constrain the same axes to the same values and are a `deny` or none
+    /// like it: `rule` itself, or one that goes before it.
+    pub(crate) fn best_alike(&self, rule: &Rule) -> Option<&Rule> {
+        let axes = [&rule.tool, &rule.capability, &rule.role].map(|axis| axis.as_deref());
+        let key = self.index.values(axes).map(|value| value.unwrap_or(ANY));
+        let best = self.index.best.get(&key)?;
+        let place = match rule.action {
+            Action::Deny => best.deny,
+            _ => best.other,
+        };
+        self.rules().get(place?)
+    }
 }
 
 impl Index {
@@ -60,28 +82,30 @@ impl Index {
     }
 
     fn best(&self, rules: &[Rule], request: &Request<'_>) -> Best {
-        let value = |values: &HashMap<String, Value>, asserted: Option<&str>| {
-            asserted.and_then(|text| values.get(text).copied())
+        let asserted = [Some(request.tool), request.capability, request.role];
+        self.best_of(rules, self.values(asserted))
+    }
+
+    /// What the rules call these axes; `None` where no rule asks for one.
+    fn values(&self, axes: [Option<&str>; 3]) -> [Option<Value>; 3] {
+        let value = |values: &HashMap<String, Value>, text: Option<&str>| {
+            text.and_then(|text| values.get(text).copied())
         };
-        let axes = [
-            value(&self.tools, Some(request.tool)),
-            value(&self.capabilities, request.capability),
-            value(&self.roles, request.role),
-        ];
+        let [tool, capability, role] = axes;
+        [
+            value(&self.tools, tool),
+            value(&self.capabilities, capability),
+            value(&self.roles, role),
+        ]
+    }
+
+    fn best_of(&self, rules: &[Rule], axes: [Option<Value>; 3]) -> Best {
         let mut best = Best::default();
-        for combination in 0..8 {
-            let mut key = [ANY; 3];
-            let known = axes.iter().enumerate().all(|(axis, value)| {
-                let constrained = combination >> axis & 1 == 1;
-                key[axis] = if constrained {
-                    value.unwrap_or(ANY)
-                } else {
-                    ANY
-                };
-                !constrained || value.is_some()
-            });
-            let found = known.then(|| self.best.get(&key)).flatten();
-            if let Some(found) = found {
+        for combination in 0..COMBINATIONS {
+            let Some(key) = key(axes, combination) else {
+                continue;
+            };
+            if let Some(found) = self.best.get(&key) {
                 best.deny = better(rules, best.deny, found.deny);
                 best.other = better(rules, best.other, found.other);
             }
@@ -90,13 +114,39 @@ impl Index {
     }
 }
 
+/// The values of the axes whose bits are set in `combination`, and "any" for
+/// the others; `None` when a rule that asks for these matches nothing.
+fn key(axes: [Option<Value>; 3], combination: u8) -> Option<[Value; 3]> {
+    let mut key = [ANY; 3];
+    for (bit, (place, value)) in key.iter_mut().zip(axes).enumerate() {
+        if combination >> bit & 1 == 1 {
+            *place = value?;
+        }
+    }
+    Some(key)
+}
+
+impl Rule {
+    /// Whether it says anything of `request`: each axis that it constrains is
+    /// asserted, and is the same to the byte.
+    pub(crate) fn matches(&self, request: &Request<'_>) -> bool {
+        let holds = |wanted: &Option<String>, asserted: Option<&str>| {
+            wanted.is_none() || wanted.as_deref() == asserted
+        };
+        holds(&self.tool, Some(request.tool))
+            && holds(&self.capability, request.capability)
+            && holds(&self.role, request.role)
+    }
+}
+
+fn rank(rule: &Rule, place: usize) -> (u8, i32, Reverse<usize>) {
+    (rule.specificity(), rule.priority, Reverse(place))
+}
+
 /// The one of the two that goes first: more specific, then of higher priority,
 /// then declared earlier.
 fn better(rules: &[Rule], one: Option<usize>, other: Option<usize>) -> Option<usize> {
-    let rank = |place: &usize| {
-        let rule = rules.get(*place)?;
-        Some((rule.specificity(), rule.priority, Reverse(*place)))
-    };
+    let rank = |place: &usize| Some(rank(rules.get(*place)?, *place));
     [one, other].into_iter().flatten().max_by_key(rank)
 }
 
@@ -107,3 +157,12 @@ fn intern(values: &mut HashMap<String, Value>, constrained: Option<&str>) -> Val
     let next = Value::try_from(values.len() + 1).unwrap_or(Value::MAX);
     *values.entry(text.to_owned()).or_insert(next)
 }
+
+/// Why a Call is refused that no rule matches.
+pub(crate) const DEFAULT_DENY: &str = "no matching rule (default deny)";
+
+/// Of three axes, each asked for or not: how often one request is looked up.
+const COMBINATIONS: u8 = 8;
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,14 @@
 //! A validated Policy Set and its hash (SPEC §6).
 
-use serde::Serialize;
+use std::fmt::Display;
 
 use super::select::Index;
-use crate::wire::canon;
 use crate::wire::digest::{self, Digest};
 
 /// Rules in the order of their declaration, and what holds without one.
 #[derive(Debug)]
 pub(crate) struct Set {
-    default: Default,
+    default: Option<Default>,
     rules: Vec<Rule>,
     hash: Digest<digest::PolicySet>,
     pub(super) index: Index,
@@ -91,9 +90,10 @@ pub(crate) struct Position {
 }
 
 impl Set {
-    /// The set of these rules, whose ids are unique.
-    pub(super) fn new(default: Default, rules: Vec<Rule>) -> Self {
-        let hash = Digest::of(&projection(default, &rules));
+    /// The set of these rules, whose ids are unique, and of the default that
+    /// its document states.
+    pub(super) fn new(default: Option<Default>, rules: Vec<Rule>) -> Self {
+        let hash = Digest::of(projection(default.unwrap_or_default(), &rules).as_bytes());
         let index = Index::of(&rules);
         Self {
             default,
@@ -110,7 +110,17 @@ impl Set {
 
     /// What holds without a rule.
     pub(crate) fn default(&self) -> Default {
-        self.default
+        self.default.unwrap_or_default()
+    }
+
+    /// Whether its document says what holds without a rule.
+    pub(crate) fn states_default(&self) -> bool {
+        self.default.is_some()
+    }
+
+    /// The canonical text that its hash is the hash of (SPEC §6.1).
+    pub(crate) fn projection(&self) -> String {
+        projection(self.default(), &self.rules)
     }
 
     /// In the order of their declaration.
@@ -182,81 +192,82 @@ impl Limits {
     }
 }
 
-/// The bytes that name the set (SPEC §6.1).
-pub(crate) fn projection(default: Default, rules: &[Rule]) -> Vec<u8> {
-    let rules = rules.iter().map(ProjectedRule::of).collect();
-    let projection = Projection {
-        default: default.name(),
-        rules,
-    };
-    // Strings, arrays and objects only: all of that has a canonical form.
-    canon::to_canonical(&projection).unwrap_or_default()
+/// The text that names the set, in the canonical form of SPEC §3: members in
+/// the order of their names, and nothing but strings for values. Only the
+/// spelling of strings is left to a library, which cannot refuse one.
+fn projection(default: Default, rules: &[Rule]) -> String {
+    let mut out = format!("{{\"default\":\"{}\",\"rules\":[", default.name());
+    for (place, rule) in rules.iter().enumerate() {
+        out.push_str(if place == 0 { "{" } else { ",{" });
+        project(rule, &mut out);
+        out.push('}');
+    }
+    out.push_str("]}");
+    out
 }
 
-#[derive(Serialize)]
-struct Projection<'a> {
-    default: &'a str,
-    rules: Vec<ProjectedRule<'a>>,
+fn project(rule: &Rule, out: &mut String) {
+    let mut members = Members::new(out);
+    members.text("action", rule.action.name());
+    members.text("capability", rule.capability.as_deref());
+    members.text("id", &*rule.id);
+    if !rule.limits.is_empty() {
+        members.object("limits", |limits| {
+            limits.number("max_memory_bytes", rule.limits.max_memory_bytes);
+            limits.number("max_output_bytes", rule.limits.max_output_bytes);
+            limits.number("max_wall_ms", rule.limits.max_wall_ms);
+        });
+    }
+    members.number("priority", Some(rule.priority));
+    if let Action::RateLimit(rate) = rule.action {
+        members.object("rate", |members| {
+            members.number("max", Some(rate.max));
+            members.number("per_seconds", Some(rate.per_seconds));
+        });
+    }
+    members.text("reason", rule.reason.as_deref());
+    members.text("role", rule.role.as_deref());
+    members.text("tool", rule.tool.as_deref());
 }
 
-#[derive(Serialize)]
-struct ProjectedRule<'a> {
-    id: &'a str,
-    action: &'a str,
-    priority: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    capability: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    role: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<ProjectedRate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limits: Option<ProjectedLimits>,
+/// The members of an object, without its braces. What is absent is left out.
+struct Members<'a> {
+    out: &'a mut String,
+    separator: &'static str,
 }
 
-#[derive(Serialize)]
-struct ProjectedRate {
-    max: String,
-    per_seconds: String,
-}
+impl<'a> Members<'a> {
+    fn new(out: &'a mut String) -> Self {
+        Self { out, separator: "" }
+    }
 
-#[derive(Serialize)]
-struct ProjectedLimits {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_memory_bytes: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_wall_ms: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_bytes: Option<String>,
-}
-
-impl<'a> ProjectedRule<'a> {
-    fn of(rule: &'a Rule) -> Self {
-        let decimal = |limit: Option<u64>| limit.map(|limit| limit.to_string());
-        Self {
-            id: &rule.id,
-            action: rule.action.name(),
-            priority: rule.priority.to_string(),
-            tool: rule.tool.as_deref(),
-            capability: rule.capability.as_deref(),
-            role: rule.role.as_deref(),
-            reason: rule.reason.as_deref(),
-            rate: match rule.action {
-                Action::RateLimit(rate) => Some(ProjectedRate {
-                    max: rate.max.to_string(),
-                    per_seconds: rate.per_seconds.to_string(),
-                }),
-                _ => None,
-            },
-            limits: (!rule.limits.is_empty()).then(|| ProjectedLimits {
-                max_memory_bytes: decimal(rule.limits.max_memory_bytes),
-                max_wall_ms: decimal(rule.limits.max_wall_ms),
-                max_output_bytes: decimal(rule.limits.max_output_bytes),
-            }),
+    fn text<'t>(&mut self, name: &str, value: impl Into<Option<&'t str>>) {
+        if let Some(value) = value.into() {
+            let spelt = serde_json::Value::from(value).to_string();
+            self.member(name, &spelt);
         }
     }
+
+    fn number(&mut self, name: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.member(name, &format!("\"{value}\""));
+        }
+    }
+
+    fn object(&mut self, name: &str, members: impl FnOnce(&mut Members<'_>)) {
+        let mut inside = String::from("{");
+        members(&mut Members::new(&mut inside));
+        inside.push('}');
+        self.member(name, &inside);
+    }
+
+    fn member(&mut self, name: &str, spelt: &str) {
+        for part in [self.separator, "\"", name, "\":", spelt] {
+            self.out.push_str(part);
+        }
+        self.separator = ",";
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ mod layers;
 mod memory;
 #[cfg(feature = "record")]
 mod mixed;
+mod policy;
 mod published;
 mod rulings;
 #[cfg(feature = "record")]

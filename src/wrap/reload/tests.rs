@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::Deny;
 use super::super::lane::{Stop, relay};
+use super::super::listings::Listings;
 use super::super::pending::{MAX_OPEN, Pending};
 use super::super::requests::Requests;
 use super::*;
@@ -37,6 +38,7 @@ fn shared(sink: &MemorySink, gate: Gate) -> Arc<Shared> {
         writer: open(sink.clone(), Durability::Process).unwrap(),
         pending: Pending::new(MAX_OPEN),
         gate: Some(gate),
+        listings: Listings::default(),
         unreadable: AtomicU64::new(0),
         notices,
         begun: Instant::now(),

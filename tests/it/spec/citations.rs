@@ -142,28 +142,8 @@ const UNCITED: &[(&str, &str)] = &[
         "nothing of this build does it yet: nobody approves, and no Call is resumed",
     ),
     (
-        "LINE-12",
-        "nothing of this build does it yet: no Call is parked, so no approval id is issued",
-    ),
-    (
         "LINE-15",
         "nothing of this build does it yet: the only Grant that is made has no limit but 0",
-    ),
-    (
-        "POLICY-1",
-        "nothing of this build does it yet: no scalar of a Policy Set is projected",
-    ),
-    (
-        "POLICY-2",
-        "nothing of this build does it yet: no source document of a Policy Set is read",
-    ),
-    (
-        "POLICY-3",
-        "nothing of this build does it yet: no axis of a rule is read, `*` or another",
-    ),
-    (
-        "POLICY-4",
-        "nothing of this build does it yet: there are no rules that could change their order",
     ),
     (
         "VER-3",
