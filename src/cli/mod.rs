@@ -7,9 +7,12 @@ mod demo;
 #[cfg(feature = "record")]
 mod demo_server;
 mod exit;
+mod inputs;
 #[cfg(feature = "record")]
 mod keygen;
 mod progress;
+mod recheck;
+mod recheck_json;
 #[cfg(feature = "record")]
 mod recover;
 mod ui;
@@ -43,6 +46,9 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
         Some("verify") => run(&args, |raw: verify::Args| {
             raw.try_into() as Result<verify::Verify, _>
         }),
+        Some("recheck") => run(&args, |raw: recheck::Args| {
+            raw.try_into() as Result<recheck::Recheck, _>
+        }),
         #[cfg(feature = "record")]
         Some(verb @ ("demo" | "keygen" | "recover" | "wrap" | "__demo-server")) => {
             record(verb, &args)
@@ -50,7 +56,7 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
         #[cfg(not(feature = "record"))]
         Some(verb @ ("demo" | "keygen" | "recover" | "wrap")) => {
             ui::error(format_args!(
-                "this build of aegis can only verify: `{verb}` needs the feature `record`"
+                "this build of aegis can only verify and recheck: `{verb}` needs the feature `record`"
             ));
             Exit::Failed.into()
         }
@@ -151,7 +157,7 @@ fn overview() -> String {
     text
 }
 
-const VERBS: [(&str, &str); 5] = [
+const VERBS: [(&str, &str); 6] = [
     (
         "demo",
         "record a small session, verify it, damage it, verify again",
@@ -163,6 +169,10 @@ const VERBS: [(&str, &str); 5] = [
     (
         "verify",
         "check record files offline: complete, unchanged, under whose key",
+    ),
+    (
+        "recheck",
+        "ask another policy about every call that was recorded",
     ),
     ("keygen", "make a new signing key"),
     (

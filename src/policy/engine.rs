@@ -7,8 +7,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::Request;
-use super::rate::{Charge, Windows};
-use super::set::{Action, Default, Limits, Rule, Set};
+use super::judge::{Ruling, judge};
+use super::rate::Windows;
+use super::set::{Default, Limits, Rule, Set};
 use crate::wire::digest::{self, Digest};
 use crate::wire::hex::Hex;
 
@@ -118,63 +119,42 @@ impl Engine {
     ) -> Judgement {
         let set = self.set.load();
         let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut charges = Vec::new();
-        let verdicts = requests
-            .iter()
-            .map(|request| self.verdict(&set, &mut windows, &mut charges, request, now))
-            .collect();
-        let judgement = Judgement {
+        let rulings = judge(&set, &mut windows, requests, refused, now);
+        drop(windows);
+        Judgement {
             policy_set_hash: set.hash(),
-            verdicts,
-        };
-        if refused || !judgement.is_allowed() {
-            for charge in charges {
-                windows.give_back(charge);
-            }
+            verdicts: rulings
+                .into_iter()
+                .zip(requests)
+                .map(|(ruling, request)| self.verdict(ruling, request))
+                .collect(),
         }
-        judgement
     }
 
-    fn verdict(
-        &self,
-        set: &Set,
-        windows: &mut Windows,
-        charges: &mut Vec<Charge>,
-        request: &Request<'_>,
-        now: Duration,
-    ) -> Verdict {
-        let Some(rule) = set.select(request) else {
-            return Verdict {
-                decision: match set.default() {
-                    Default::Allow => allowed(Limits::default()),
-                    Default::Deny => Decision::Denied {
-                        reason: DEFAULT_DENY.to_owned(),
-                    },
-                },
-                matched_rule: None,
-            };
-        };
-        let decision = match rule.action {
-            Action::Allow => allowed(rule.limits),
-            Action::Deny => Decision::Denied {
-                reason: rule.denial(),
-            },
-            Action::RateLimit(rate) => match windows.admit(rule, rate, request, now) {
-                Some(charge) => {
-                    charges.push(charge);
-                    allowed(rule.limits)
-                }
-                None => Decision::RateLimited {
-                    reason: rule.rate_denial(rate),
-                },
-            },
-            Action::PendingApproval => Decision::PendingApproval {
-                approval_id: self.approval_id(rule, request),
-            },
+    fn verdict(&self, ruling: Ruling<'_>, request: &Request<'_>) -> Verdict {
+        let (decision, rule) = match ruling {
+            Ruling::Default(Default::Allow) => (allowed(Limits::default()), None),
+            Ruling::Default(Default::Deny) => {
+                let reason = DEFAULT_DENY.to_owned();
+                (Decision::Denied { reason }, None)
+            }
+            Ruling::Allowed(rule) => (allowed(rule.limits), Some(rule)),
+            Ruling::Denied(rule) => {
+                let reason = rule.denial();
+                (Decision::Denied { reason }, Some(rule))
+            }
+            Ruling::RateLimited(rule, rate) => {
+                let reason = rule.rate_denial(rate);
+                (Decision::RateLimited { reason }, Some(rule))
+            }
+            Ruling::Parked(rule) => {
+                let approval_id = self.approval_id(rule, request);
+                (Decision::PendingApproval { approval_id }, Some(rule))
+            }
         };
         Verdict {
             decision,
-            matched_rule: Some(rule.id.clone()),
+            matched_rule: rule.map(|rule| rule.id.clone()),
         }
     }
 

@@ -3,12 +3,14 @@
 //! A document is parsed once into an immutable [`Set`]. [`select`] says which
 //! rule decides a request, a pure function of the two; [`rate`] counts Calls
 //! of a window of time; [`engine`] holds the set that is in force and gives
-//! verdicts.
+//! verdicts; [`recheck`] gives those of another set on what a record holds.
 
 #[cfg(feature = "record")]
 pub(crate) mod engine;
+pub(crate) mod judge;
 pub(crate) mod parse;
 pub(crate) mod rate;
+pub(crate) mod recheck;
 pub(crate) mod select;
 pub(crate) mod set;
 
