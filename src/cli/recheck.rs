@@ -334,13 +334,14 @@ impl<'s, 'o> Block<'s, 'o> {
         }
         let counts = self.tally.counts;
         self.out.line(format_args!(
-            "summary calls {} unchanged {} newly_blocked {} newly_allowed {} newly_parked {} indeterminate {}",
+            "summary calls {} unchanged {} newly_blocked {} newly_allowed {} newly_parked {} indeterminate {} unread {}",
             counts.calls,
             counts.unchanged,
             counts.newly_blocked,
             counts.newly_allowed,
             counts.newly_parked,
-            counts.indeterminate
+            counts.indeterminate,
+            self.tally.unread
         ));
     }
 }

@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use super::Request;
 use super::judge::{Ruling, judge};
 use super::rate::Windows;
-use super::set::{Default, Limits, Rule, Set};
+use super::set::{Action, Default, Limits, Rule, Set};
 use crate::wire::digest::{self, Digest};
 use crate::wire::hex::Hex;
 
@@ -143,8 +143,11 @@ impl Engine {
                 let reason = rule.denial();
                 (Decision::Denied { reason }, Some(rule))
             }
-            Ruling::RateLimited(rule, rate) => {
-                let reason = rule.rate_denial(rate);
+            Ruling::RateLimited(rule) => {
+                let reason = match rule.action {
+                    Action::RateLimit(rate) => rule.rate_denial(rate),
+                    _ => rule.denial(),
+                };
                 (Decision::RateLimited { reason }, Some(rule))
             }
             Ruling::Parked(rule) => {

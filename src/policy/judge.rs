@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Request;
 use super::rate::Windows;
-use super::set::{Action, Default, Rate, Rule, Set};
+use super::set::{Action, Default, Rule, Set};
 
 /// What becomes of a Call, and by which rule.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum Ruling<'s> {
     /// It may not.
     Denied(&'s Rule),
     /// It is one too many.
-    RateLimited(&'s Rule, Rate),
+    RateLimited(&'s Rule),
     /// A human has to decide first.
     Parked(&'s Rule),
 }
@@ -56,7 +56,7 @@ pub(crate) fn judge<'s>(
                         charges.push(charge);
                         Ruling::Allowed(rule)
                     }
-                    None => Ruling::RateLimited(rule, rate),
+                    None => Ruling::RateLimited(rule),
                 },
             }
         })

@@ -18,6 +18,7 @@ mod memory;
 #[cfg(feature = "record")]
 mod mixed;
 mod published;
+mod recheck;
 mod rulings;
 #[cfg(feature = "record")]
 mod segments;

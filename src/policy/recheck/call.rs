@@ -129,7 +129,7 @@ impl<'s> From<Ruling<'s>> for Now<'s> {
             Ruling::Default(Default::Deny) => (Status::Denied, By::Default),
             Ruling::Allowed(rule) => (Status::Allowed, By::Rule(rule)),
             Ruling::Denied(rule) => (Status::Denied, By::Rule(rule)),
-            Ruling::RateLimited(rule, _) => (Status::RateLimited, By::Rule(rule)),
+            Ruling::RateLimited(rule) => (Status::RateLimited, By::Rule(rule)),
             Ruling::Parked(rule) => (Status::PendingApproval, By::Rule(rule)),
         };
         Self { status, by }
