@@ -10,7 +10,7 @@ use argh::FromArgs;
 use super::args::{PathArg, Verb};
 use super::exit::Exit;
 use super::inputs;
-use super::recheck_json::{self, MAX_UNREAD_LISTED};
+use super::recheck_json::{self, MAX_UNREAD_LISTED, UnreadLine};
 use super::ui::{self, Out, count};
 use super::{Request, UsageError};
 use crate::input::{Input, Source};
@@ -200,7 +200,9 @@ pub(super) struct Tally<'s> {
     /// Rows that were not read.
     pub(super) unread: u64,
     /// The first of them.
-    pub(super) unread_listed: Vec<Unread>,
+    pub(super) unread_listed: Vec<UnreadLine>,
+    /// Calls that no set was there to judge.
+    without_policy: u64,
 }
 
 impl<'s, 'o> Block<'s, 'o> {
@@ -243,12 +245,13 @@ impl<'s, 'o> Block<'s, 'o> {
         if self.tally.unread > MAX_UNREAD_LISTED as u64 {
             return;
         }
-        ui::warning(format_args!(
-            "{}line {} {}",
-            self.heading(),
-            unread.line,
-            unread.why
-        ));
+        let unread = UnreadLine {
+            line: unread.line,
+            code: unread.why.code(),
+            text: unread.why.to_string(),
+        };
+        let UnreadLine { line, text, .. } = &unread;
+        ui::warning(format_args!("{}line {line} {text}", self.heading()));
         self.tally.unread_listed.push(unread);
     }
 
@@ -286,6 +289,13 @@ impl<'s, 'o> Block<'s, 'o> {
                 "{}{} not read",
                 self.heading(),
                 count(more, "more line was", "more lines were")
+            ));
+        }
+        if self.tally.without_policy > 0 {
+            ui::note(format_args!(
+                "{}{} recorded without a policy: what was allowed there was relayed, not judged",
+                self.heading(),
+                count(self.tally.without_policy, "call was", "calls were")
             ));
         }
         let exit = self.tally.exit();
@@ -349,6 +359,7 @@ impl<'s, 'o> Block<'s, 'o> {
 impl<'s> Tally<'s> {
     fn add(&mut self, row: &Row<'s>) {
         self.counts.add(row.clause);
+        self.without_policy += u64::from(row.had_no_policy);
         let is_change = !matches!(row.clause, Clause::Unchanged(_) | Clause::Indeterminate(_));
         if let Some(Now { by, .. }) = row.now
             && is_change

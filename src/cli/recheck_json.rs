@@ -37,6 +37,7 @@ pub(super) fn row(row: &Row<'_>) -> String {
         clause: row.clause.token(),
         was: row.was.map(|status| status.name()),
         was_rule: shown(&row.was_rule),
+        no_policy: row.had_no_policy,
         now: row.now.map(|now| now.status.name()),
         now_by: row.now.map(|now| now.by.kind()),
         now_rule: row.now.and_then(|now| now.by.rule()),
@@ -70,15 +71,7 @@ pub(super) fn end<'s>(
             .collect(),
         unread: Unread {
             count: tally.unread,
-            lines: tally
-                .unread_listed
-                .iter()
-                .map(|unread| UnreadLine {
-                    line: unread.line,
-                    code: unread.why.code(),
-                    text: unread.why.to_string(),
-                })
-                .collect(),
+            lines: &tally.unread_listed,
         },
         exit: exit.code(),
         error,
@@ -113,6 +106,8 @@ struct RowObject {
     was: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     was_rule: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    no_policy: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     now: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,10 +119,10 @@ struct RowObject {
 }
 
 #[derive(Serialize)]
-struct End {
+struct End<'a> {
     counts: CountsObject,
     moved: Vec<Moved>,
-    unread: Unread,
+    unread: Unread<'a>,
     exit: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -167,16 +162,20 @@ struct Moved {
 }
 
 #[derive(Serialize)]
-struct Unread {
+struct Unread<'a> {
     count: u64,
-    lines: Vec<UnreadLine>,
+    lines: &'a [UnreadLine],
 }
 
+/// A row that was not read.
 #[derive(Serialize)]
-struct UnreadLine {
-    line: u64,
-    code: &'static str,
-    text: String,
+pub(super) struct UnreadLine {
+    /// From 1, blank ones counted.
+    pub(super) line: u64,
+    /// Why, for programs.
+    pub(super) code: &'static str,
+    /// Why, for people: escaped, and not longer than is printed.
+    pub(super) text: String,
 }
 
 /// How many rows that were not read are told one by one; the rest is counted.

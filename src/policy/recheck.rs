@@ -187,6 +187,7 @@ impl<'s> Walk<'s, '_> {
                 .matched_rule
                 .as_deref()
                 .map(Shortened::of),
+            had_no_policy: outcome.policy_set_hash == self.no_policy,
             now: now.ok(),
             clause: match now {
                 Err(reason) => Clause::Indeterminate(reason),
@@ -241,6 +242,7 @@ impl<'s> Walk<'s, '_> {
             tool_id: None,
             was: None,
             was_rule: None,
+            had_no_policy: false,
             now: None,
             clause: Clause::Indeterminate(reason),
         }

@@ -168,6 +168,9 @@ impl<'s> Rates<'s> {
     /// What comes from here to the end of the Session cannot be told, nor what
     /// is said of the last frame, which may go on here. What came before can.
     pub(super) fn lose_sight(&mut self, told: &mut Vec<Verdict<'s>>) {
+        if self.blind {
+            return;
+        }
         self.blind = true;
         if let Some(frame) = self.frames.pop_back() {
             told.extend(frame.rows().map(|row| (row, None)));

@@ -35,6 +35,8 @@ pub(crate) struct Row<'s> {
     pub(crate) was: Option<Status>,
     /// The rule that decided.
     pub(crate) was_rule: Option<Shortened>,
+    /// No set was there to judge it: what was allowed was relayed.
+    pub(crate) had_no_policy: bool,
     /// What would be decided, where that can be told.
     pub(crate) now: Option<Now<'s>>,
     /// The difference.

@@ -8,6 +8,8 @@ use tempfile::TempDir;
 use super::recheck;
 use crate::exe::{Aegis, Ran, write_key};
 
+/// SPEC [RECHECK-23] [POLICY-5].
+///
 /// What wrap recorded, under the policy that refuses what it relayed.
 #[test]
 fn a_record_of_wrap_is_asked_about_its_calls() {
@@ -55,6 +57,9 @@ fn a_record_of_wrap_is_asked_about_its_calls() {
     };
     let free = "unchanged allowed";
     let ran = by("default: allow\n");
+    let note = "note: 6 calls were recorded without a policy: \
+                what was allowed there was relayed, not judged\n";
+    assert_eq!(ran.stderr, note);
     assert_eq!(clauses(&ran), under([free, free, free]));
     assert_eq!(ran.code(), 1);
     // What it recorded says when its Calls came.

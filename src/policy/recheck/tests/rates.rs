@@ -160,6 +160,31 @@ fn a_call_that_cannot_be_placed_blinds_the_rest_of_its_session() {
     );
 }
 
+/// SPEC [RECHECK-14]: only the frame that may have been going on is lost,
+/// however often sight is lost.
+#[test]
+fn what_came_before_sight_was_lost_is_told() {
+    let mut record = Record::default();
+    record.open();
+    for (call, frame) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+        record.intent(call, "t", frame, 0);
+    }
+    record.row("{").row("{").intent("e", "t", 5, 0);
+    for call in ["a", "b", "c", "d", "e"] {
+        record.allowed(call, "t");
+    }
+    assert_eq!(
+        clauses(&record, &set(TWO_A_MINUTE)),
+        [
+            "unchanged allowed",
+            "unchanged allowed",
+            "newly_blocked was=allowed now=rate_limited",
+            "indeterminate rate_limit_unevaluable",
+            "indeterminate rate_limit_unevaluable",
+        ]
+    );
+}
+
 /// SPEC [RECHECK-15]: what a Call without an outcome asserted is what its
 /// intent says, unless others of its Session asserted more.
 #[test]
