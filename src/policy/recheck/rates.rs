@@ -29,8 +29,10 @@ pub(super) struct Rates<'s> {
     set: &'s Set,
     limits: Limits<'s>,
     windows: Windows,
-    /// The latest moment of a judgement so far.
+    /// What has passed since the first judgement.
     now: Duration,
+    /// When the last one was.
+    last: Option<Timestamp>,
     /// Frames not judged yet; only the last may still get Calls.
     frames: VecDeque<Frame>,
     /// The number of the first of them.
@@ -85,6 +87,7 @@ impl<'s> Rates<'s> {
             limits,
             windows: Windows::default(),
             now: Duration::ZERO,
+            last: None,
             frames: VecDeque::new(),
             first: 0,
             places: HashMap::new(),
@@ -249,9 +252,11 @@ impl<'s> Rates<'s> {
         };
         let understood: Vec<_> = made().filter(|made| !made.is_refused).collect();
         let requests: Vec<_> = understood.iter().map(|made| made.asked.request()).collect();
-        // A clock that was set back has not undone what was counted.
-        let time = frame.time.map_or(0, Timestamp::unix_ms);
-        self.now = self.now.max(Duration::from_millis(time));
+        if let Some(time) = frame.time {
+            // Where the clock was set back, nothing is known to have passed.
+            let last = self.last.replace(time).unwrap_or(time);
+            self.now += Duration::from_millis(time.unix_ms().saturating_sub(last.unix_ms()));
+        }
         let refused = made().any(|made| made.is_refused);
         let rulings = judge(self.set, &mut self.windows, &requests, refused, self.now);
         for (made, ruling) in understood.iter().zip(rulings) {
