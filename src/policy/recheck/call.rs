@@ -102,11 +102,11 @@ impl Standing {
                 Self::Refused
             }
             Policy::Allowed if outcome.policy_set_hash == *no_policy => {
-                let without_id = matches!(
+                let is_relayed = matches!(
                     &outcome.execution,
-                    Execution::HostDenied { reason } if reason == RELAYED_WITHOUT_ID
+                    Execution::HostDenied { reason } if RELAYED.contains(&reason.as_str())
                 );
-                if without_id || [UNREADABLE, UNKNOWN].contains(&outcome.tool_id.as_str()) {
+                if is_relayed || outcome.tool_id == UNKNOWN {
                     Self::Relayed
                 } else {
                     Self::Judged
@@ -169,8 +169,11 @@ const REFUSALS: [&str; 3] = [
     "tools/call without a string params.name",
 ];
 
-const RELAYED_WITHOUT_ID: &str = "relayed without an id; no answer can be matched";
+/// What is said of Calls that were relayed without being understood.
+const RELAYED: [&str; 2] = [
+    "frame could not be read; relayed",
+    "relayed without an id; no answer can be matched",
+];
 
-const UNREADABLE: &str = "<unreadable>";
-
+/// The tool of a Call that names none.
 const UNKNOWN: &str = "<unknown>";

@@ -177,6 +177,9 @@ fn what_no_set_judged_is_not_judged_anew() {
     without_id["execution"] = json!({
         "status": "host_denied", "reason": "relayed without an id; no answer can be matched",
     });
+    let mut unreadable = stand_in.clone();
+    unreadable["execution"] =
+        json!({"status": "host_denied", "reason": "frame could not be read; relayed"});
     let mut judged = without_id.clone();
     judged["policy_set_hash"] = json!(digest("a set"));
     let allowed = || json!({"status": "allowed"});
@@ -200,6 +203,8 @@ fn what_no_set_judged_is_not_judged_anew() {
         ),
         ("t", denied("tools/call without an id"), by_rule),
         ("t", denied("no matching rule (default deny)"), json!({})),
+        ("<unreadable>", allowed(), unreadable),
+        // A client may call a tool so.
         ("<unreadable>", allowed(), stand_in.clone()),
         ("<unknown>", allowed(), stand_in.clone()),
         ("t", allowed(), without_id),
@@ -222,6 +227,7 @@ fn what_no_set_judged_is_not_judged_anew() {
             "newly_allowed was=denied now=allowed",
             "newly_allowed was=denied now=allowed",
             "newly_blocked was=allowed now=denied",
+            "unchanged allowed",
             "newly_blocked was=allowed now=denied",
             "newly_blocked was=allowed now=denied",
             "unchanged allowed",
