@@ -88,11 +88,11 @@ impl Standing {
         let has_rule = outcome.decision_axes.matched_rule.is_some();
         match &outcome.policy {
             Policy::Denied { reason } if reason == NOT_EVALUATED => {
-                let is_seed = matches!(
+                let is_as_begun = matches!(
                     &outcome.capability,
                     Capability::Denied { reason, .. } if reason == NOT_EVALUATED
                 );
-                if is_seed || !has_rule {
+                if is_as_begun || !has_rule {
                     Self::NotEvaluated
                 } else {
                     Self::Judged

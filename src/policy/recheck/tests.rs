@@ -169,7 +169,7 @@ fn what_no_set_judged_is_not_judged_anew() {
     let stand_in = json!({"policy_set_hash": digest("aegis-wrap-passthrough-v0")});
     let denied = |reason: &str| json!({"status": "denied", "reason": reason});
     let by_rule = json!({"decision_axes": {"matched_rule": "r"}});
-    let seed = json!({
+    let begun = json!({
         "capability": {"status": "denied", "reason": "not evaluated"},
         "decision_axes": {"matched_rule": "r"},
     });
@@ -187,7 +187,7 @@ fn what_no_set_judged_is_not_judged_anew() {
     record.open();
     for (tool, policy, more) in [
         ("t", denied("not evaluated"), json!({})),
-        ("t", denied("not evaluated"), seed),
+        ("t", denied("not evaluated"), begun),
         // A rule may say so.
         ("t", denied("not evaluated"), by_rule.clone()),
         (
