@@ -28,12 +28,12 @@ impl Exit {
     /// Of two inputs' ends the one that the process ends with: the first of
     /// 1, 2, 3, 0.
     pub(super) fn or(self, other: Self) -> Self {
-        let rank = |exit| match exit {
-            Self::Failed => 0,
-            Self::Unreadable => 1,
-            Self::Indeterminate => 2,
-            Self::Ok => 3,
-        };
+        self.first_of(other, [Self::Failed, Self::Unreadable, Self::Indeterminate])
+    }
+
+    /// Of two the one that `order` names first; what it does not name is last.
+    pub(super) fn first_of<const N: usize>(self, other: Self, order: [Self; N]) -> Self {
+        let rank = |exit| order.iter().position(|&named| named == exit).unwrap_or(N);
         if rank(other) < rank(self) {
             other
         } else {

@@ -7,6 +7,7 @@ mod demo;
 #[cfg(feature = "record")]
 mod demo_server;
 mod exit;
+mod inputs;
 #[cfg(feature = "record")]
 mod keygen;
 mod policy;
@@ -15,6 +16,8 @@ mod policy_explain;
 mod policy_hash;
 mod policy_seen;
 mod progress;
+mod recheck;
+mod recheck_json;
 #[cfg(feature = "record")]
 mod recover;
 mod ui;
@@ -49,6 +52,9 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
             raw.try_into() as Result<verify::Verify, _>
         }),
         Some("policy") => policy::main(&args),
+        Some("recheck") => run(&args, |raw: recheck::Args| {
+            raw.try_into() as Result<recheck::Recheck, _>
+        }),
         #[cfg(feature = "record")]
         Some(verb @ ("demo" | "keygen" | "recover" | "wrap" | "__demo-server")) => {
             record(verb, &args)
@@ -157,7 +163,7 @@ fn overview() -> String {
     text
 }
 
-const VERBS: [(&str, &str); 6] = [
+const VERBS: [(&str, &str); 7] = [
     (
         "demo",
         "record a small session, verify it, damage it, refuse a call",
@@ -173,6 +179,10 @@ const VERBS: [(&str, &str); 6] = [
     (
         "policy",
         "check, explain and hash the rules of a policy file",
+    ),
+    (
+        "recheck",
+        "ask another policy about every call that was recorded",
     ),
     ("keygen", "make a new signing key"),
     (

@@ -50,6 +50,11 @@ pub(super) fn error(text: impl Display) {
     say(format_args!("error: {text}\n"));
 }
 
+/// Tells on standard error of something that was left out.
+pub(super) fn warning(text: impl Display) {
+    say(format_args!("warning: {text}\n"));
+}
+
 /// Tells an oddity on standard error.
 pub(super) fn note(text: impl Display) {
     say(format_args!("note: {text}\n"));

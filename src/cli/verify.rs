@@ -6,13 +6,12 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 
 use argh::FromArgs;
 
 use super::args::{self, PathArg, Verb};
 use super::exit::Exit;
-use super::progress::Progress;
+use super::inputs;
 use super::ui::{self, Out, count};
 use super::verify_json;
 use super::{Request, UsageError};
@@ -79,16 +78,7 @@ impl TryFrom<Args> for Verify {
     type Error = UsageError;
 
     fn try_from(args: Args) -> Result<Self, UsageError> {
-        let mut sources: Vec<_> = args.paths.into_iter().map(|p| Source::of(p.0)).collect();
-        if sources.is_empty() {
-            return Err(UsageError("verify requires <PATH>".to_owned()));
-        }
-        if sources.iter().filter(|s| **s == Source::Stdin).count() > 1 {
-            return Err(UsageError(
-                "standard input (-) can be read only once".to_owned(),
-            ));
-        }
-        sources.sort_by(|a, b| bytes(a.name()).cmp(bytes(b.name())));
+        let sources = inputs::sources(args.paths, Args::NAME)?;
         Ok(Self {
             keys: args
                 .key
@@ -227,13 +217,7 @@ impl Run {
     }
 
     fn directory(&mut self, directory: &Directory) {
-        if directory.others > 0 {
-            ui::note(format_args!(
-                "{}: {} not read: only regular files named *.aarl are",
-                EscapedPath(&directory.path),
-                count(directory.others as u64, "entry", "entries")
-            ));
-        }
+        inputs::note_others(directory);
         if directory.segments.is_empty() {
             if let Ok(empty) = verify(Box::new(io::empty()), &self.options) {
                 self.block(&directory.path, &empty);
@@ -260,18 +244,8 @@ impl Run {
 
     /// Walks over one record; tells why when it cannot be read.
     fn walk(&mut self, source: &Source) -> Option<Report> {
-        self.options.progress.store(0, Ordering::Relaxed);
-        let walked = source.open().and_then(|opened| {
-            let progress = Progress::start(&self.options.progress, opened.length, source.name());
-            let report = verify(opened.reader, &self.options)?;
-            drop(progress);
-            if opened.shortened.load(Ordering::Relaxed) {
-                ui::note(format_args!(
-                    "{}: became shorter while it was read; the verdict is on what was read",
-                    EscapedPath(source.name())
-                ));
-            }
-            Ok(report)
+        let walked = inputs::read(source, &self.options.progress, |reader| {
+            verify(reader, &self.options)
         });
         match walked {
             Ok(report) => {
@@ -458,10 +432,6 @@ fn note_copies(directory: &Path, segments: &[Segment]) {
 fn end_of(report: &Report) -> Option<Digest<Line>> {
     let is_whole = !report.limit_met && !matches!(report.verdict, Verdict::Tampered(_));
     report.head.filter(|_| is_whole)
-}
-
-fn bytes(path: &Path) -> &[u8] {
-    path.as_os_str().as_encoded_bytes()
 }
 
 /// How many copies within a directory are told one by one; the rest is counted.

@@ -7,9 +7,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::Request;
-use super::rate::{Charge, Windows};
+use super::judge::{Ruling, judge};
+use super::rate::Windows;
 use super::select::DEFAULT_DENY;
-use super::set::{Action, Default, Limits, Rate, Rule, Set};
+use super::set::{Default, Limits, Rule, Set};
 use crate::wire::digest::{self, Digest};
 use crate::wire::hex::Hex;
 
@@ -120,24 +121,15 @@ impl Engine {
         now: Duration,
     ) -> Judgement {
         let set = self.set.load();
-        let mut counts = Counts {
-            engine: self,
-            windows: None,
-            charges: Vec::new(),
-            now,
-        };
-        let verdicts = requests
-            .iter()
-            .map(|request| self.verdict(&set, &mut counts, request))
-            .collect();
-        let judgement = Judgement {
+        let rulings = judge(&set, &mut self.windows(), requests, refused, now);
+        Judgement {
             policy_set_hash: set.hash(),
-            verdicts,
-        };
-        if refused || !judgement.is_allowed() {
-            counts.give_back();
+            verdicts: rulings
+                .into_iter()
+                .zip(requests)
+                .map(|(ruling, request)| self.verdict(ruling, request))
+                .collect(),
         }
-        judgement
     }
 
     fn windows(&self) -> MutexGuard<'_, Windows> {
@@ -145,34 +137,30 @@ impl Engine {
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn verdict(&self, set: &Set, counts: &mut Counts<'_>, request: &Request<'_>) -> Verdict {
-        let Some(rule) = set.select(request) else {
-            return Verdict {
-                decision: match set.default() {
-                    Default::Allow => allowed(Limits::default()),
-                    Default::Deny => Decision::Denied {
-                        reason: DEFAULT_DENY.to_owned(),
-                    },
-                },
-                matched_rule: None,
-            };
-        };
-        let decision = match rule.action {
-            Action::Allow => allowed(rule.limits),
-            Action::Deny => Decision::Denied {
-                reason: rule.denial(),
-            },
-            Action::RateLimit(rate) if counts.admit(rule, rate, request) => allowed(rule.limits),
-            Action::RateLimit(rate) => Decision::RateLimited {
-                reason: rule.rate_denial(rate),
-            },
-            Action::PendingApproval => Decision::PendingApproval {
-                approval_id: self.approval_id(rule, request),
-            },
+    fn verdict(&self, ruling: Ruling<'_>, request: &Request<'_>) -> Verdict {
+        let (decision, rule) = match ruling {
+            Ruling::Default(Default::Allow) => (allowed(Limits::default()), None),
+            Ruling::Default(Default::Deny) => {
+                let reason = DEFAULT_DENY.to_owned();
+                (Decision::Denied { reason }, None)
+            }
+            Ruling::Allowed(rule) => (allowed(rule.limits), Some(rule)),
+            Ruling::Denied(rule) => {
+                let reason = rule.denial();
+                (Decision::Denied { reason }, Some(rule))
+            }
+            Ruling::RateLimited(rule, rate) => {
+                let reason = rule.rate_denial(rate);
+                (Decision::RateLimited { reason }, Some(rule))
+            }
+            Ruling::Parked(rule) => {
+                let approval_id = self.approval_id(rule, request);
+                (Decision::PendingApproval { approval_id }, Some(rule))
+            }
         };
         Verdict {
             decision,
-            matched_rule: Some(rule.id.clone()),
+            matched_rule: rule.map(|rule| rule.id.clone()),
         }
     }
 
@@ -185,33 +173,6 @@ impl Engine {
             plain_head(request.tool),
             Hex(&self.nonce)
         )
-    }
-}
-
-/// What the Calls of one frame count in. The windows are locked from the first
-/// that counts, to the end of the frame.
-struct Counts<'a> {
-    engine: &'a Engine,
-    windows: Option<MutexGuard<'a, Windows>>,
-    charges: Vec<Charge>,
-    now: Duration,
-}
-
-impl Counts<'_> {
-    fn admit(&mut self, rule: &Rule, rate: Rate, request: &Request<'_>) -> bool {
-        let engine = self.engine;
-        let windows = self.windows.get_or_insert_with(|| engine.windows());
-        let charge = windows.admit(rule, rate, request, self.now);
-        self.charges.extend(charge);
-        charge.is_some()
-    }
-
-    fn give_back(mut self) {
-        if let Some(windows) = &mut self.windows {
-            for charge in self.charges {
-                windows.give_back(charge);
-            }
-        }
     }
 }
 

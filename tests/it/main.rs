@@ -19,6 +19,7 @@ mod memory;
 mod mixed;
 mod policy;
 mod published;
+mod recheck;
 mod rulings;
 #[cfg(feature = "record")]
 mod segments;

@@ -182,7 +182,7 @@ fn verify(
 }
 
 /// The pipe opened for writing, once somebody reads it.
-fn wait_for_reader(pipe: &Path, child: &mut Child) -> File {
+pub(crate) fn wait_for_reader(pipe: &Path, child: &mut Child) -> File {
     const O_NONBLOCK: i32 = 0o4000;
     loop {
         match File::options()
@@ -198,7 +198,7 @@ fn wait_for_reader(pipe: &Path, child: &mut Child) -> File {
     }
 }
 
-fn peak_kib(child: &Child) -> u64 {
+pub(crate) fn peak_kib(child: &Child) -> u64 {
     let mut status = String::new();
     File::open(format!("/proc/{}/status", child.id()))
         .and_then(|mut file| file.read_to_string(&mut status))
