@@ -101,13 +101,12 @@ impl Request for Explain {
             Err(exit) => return exit,
         };
         let request = Call {
-            tool: &self.tool,
             capability: self.capability.as_deref(),
             role: self.role.as_deref(),
-            session: None,
+            ..Call::tool(&self.tool)
         };
         let explanation = explain(&set, &request);
-        let verdict = Verdict::of(&set, explanation.matched.first().copied());
+        let verdict = Verdict::of(&set, explanation.decided);
         let mut out = Out::new();
         if self.json {
             out.line(policy::json(&self.object(&set, &explanation, &verdict)));
@@ -124,7 +123,7 @@ impl Explain {
         if let Some(reason) = &verdict.reason {
             out.line(format_args!("reason {}", Escaped(reason)));
         }
-        let winner = explanation.matched.first();
+        let winner = explanation.decided;
         if let Some(rule) = winner {
             out.line(format_args!("rule {}", Escaped(&rule.id)));
         }
@@ -150,7 +149,7 @@ impl Explain {
     }
 
     fn object(&self, set: &Set, explanation: &Explanation<'_>, verdict: &Verdict) -> Object {
-        let winner = explanation.matched.first();
+        let winner = explanation.decided;
         Object {
             schema: SCHEMA,
             policy: EscapedPath(&self.policy).to_string(),

@@ -106,8 +106,11 @@ impl Engine {
     /// open, by the ids of their rules.
     pub(crate) fn replace(&self, set: Set) {
         let set = Arc::new(set);
+        // Locked first, so that of two sets put in force at once the windows
+        // follow the later too.
+        let mut windows = self.windows();
         self.set.store(Arc::clone(&set));
-        self.windows().adopt(&set);
+        windows.adopt(&set);
     }
 
     /// Judges the Calls of one frame, all by the same set. They go on together

@@ -9,8 +9,9 @@ use super::set::{Action, Rule, Set};
 /// Why a request has its verdict.
 #[derive(Debug)]
 pub(crate) struct Explanation<'a> {
-    /// The rules that match it. The first decides; of the others none would
-    /// before those that stand before it.
+    /// The rule that decides, as it does when a Call is judged.
+    pub(crate) decided: Option<&'a Rule>,
+    /// The rules that match, in the order in which they would decide.
     pub(crate) matched: Vec<&'a Rule>,
     /// Why the first decides, or what holds without a rule.
     pub(crate) why: String,
@@ -47,7 +48,11 @@ pub(crate) fn explain<'a>(set: &'a Set, request: &Request<'_>) -> Explanation<'a
             )
         }
     };
-    Explanation { matched, why }
+    Explanation {
+        decided: set.select(request),
+        matched,
+        why,
+    }
 }
 
 fn without_rule(set: &Set) -> String {
@@ -143,7 +148,7 @@ mod tests {
             let matched: Vec<_> = explanation.matched.iter().map(|rule| &*rule.id).collect();
             assert_eq!(matched, ids);
             assert_eq!(explanation.why, why);
-            assert_eq!(set.select(&request).unwrap().id, ids[0]);
+            assert_eq!(explanation.decided.unwrap().id, ids[0]);
         }
     }
 
@@ -162,7 +167,7 @@ mod tests {
         ] {
             let set = parse(document.as_bytes()).unwrap();
             let explanation = explain(&set, &Request::tool("t"));
-            assert!(explanation.matched.is_empty());
+            assert!(explanation.matched.is_empty() && explanation.decided.is_none());
             assert_eq!(explanation.why, why);
         }
     }

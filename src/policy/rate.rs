@@ -101,6 +101,9 @@ impl Windows {
     /// rules. Those that were closed when the last Call came stay closed.
     pub(crate) fn adopt(&mut self, set: &Set) {
         self.forget_closed(self.now, usize::MAX);
+        if self.open.is_empty() {
+            return;
+        }
         let lengths: HashMap<Digest<Text>, u64> = set
             .rules()
             .iter()

@@ -83,7 +83,7 @@ pub(crate) struct Limits {
 /// A place in a document.
 #[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// From 1; 0 when there is none.
+    /// From 1.
     pub(crate) line: u64,
     /// From 1, in characters.
     pub(crate) column: u64,

@@ -106,6 +106,31 @@ fn windows_outlive_a_replaced_set() {
     assert!(!judge(&engine, &["find"], false).is_allowed());
 }
 
+/// SPEC [POLICY-25]: also when the old length is over before the next Call of
+/// the tool, and other Calls came meanwhile.
+#[test]
+fn a_window_made_longer_is_not_forgotten_at_its_old_end() {
+    let document = |per_seconds: u64| {
+        format!(
+            "rules:\n- {{id: r, action: rate_limit, rate: {{max: 1, per_seconds: {per_seconds}}}}}\n"
+        )
+    };
+    let engine = engine(&document(10));
+    let allows = |tool: &str, seconds| {
+        let now = Duration::from_secs(seconds);
+        engine
+            .judge(&[Request::tool(tool)], false, now)
+            .is_allowed()
+    };
+    assert!(allows("t", 0));
+    engine.replace(parse(document(100).as_bytes()).unwrap());
+    for n in 0..5 {
+        assert!(allows(&n.to_string(), 20));
+    }
+    assert!(!allows("t", 99));
+    assert!(allows("t", 100));
+}
+
 fn approval_id(judgement: &Judgement) -> String {
     match &judgement.verdicts[0].decision {
         Decision::PendingApproval { approval_id } => approval_id.clone(),

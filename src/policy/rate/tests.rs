@@ -164,6 +164,36 @@ fn invented_names_use_up_no_window_of_a_rule_that_names_its_tool() {
     assert_eq!(windows.open.len(), windows.closing.len());
 }
 
+/// SPEC [POLICY-26]: closed ones of both kinds make room, whichever closed
+/// first.
+#[test]
+fn no_closed_window_keeps_a_call_out() {
+    let (any, slow) = limit("any", None, 1, 6);
+    let (named, fast) = limit("named", Some("t"), 1, 5);
+    let mut windows = Windows::default();
+    for n in 0..10 {
+        let session = n.to_string();
+        let request = Request {
+            session: Some(&session),
+            ..Request::tool("t")
+        };
+        assert!(windows.admit(&named, fast, &request, at(1)).is_some());
+    }
+    for n in 0..MAX_UNNAMED {
+        let tool = n.to_string();
+        assert!(
+            windows
+                .admit(&any, slow, &Request::tool(&tool), at(1))
+                .is_some()
+        );
+    }
+    assert!(
+        windows
+            .admit(&any, slow, &Request::tool("new"), at(10))
+            .is_some()
+    );
+}
+
 /// SPEC [POLICY-26].
 #[test]
 fn the_windows_are_bounded_in_number() {
