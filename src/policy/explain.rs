@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::policy::parse::parse;
 
-    /// SPEC [CLI-36]: the first of those that match is the one that is
+    /// SPEC [CLI-23]: the first of those that match is the one that is
     /// selected, and it is said why.
     #[test]
     fn the_first_is_the_selected_one() {
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// SPEC [CLI-36].
+    /// SPEC [CLI-23].
     #[test]
     fn without_a_rule_the_default_is_told() {
         for (document, why) in [

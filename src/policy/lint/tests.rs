@@ -17,7 +17,7 @@ fn found(document: &str, caller: Caller, seen: Option<&[&str]>) -> Vec<String> {
         .collect()
 }
 
-/// SPEC [CLI-32].
+/// SPEC [CLI-19].
 #[test]
 fn what_restrains_nothing_under_wrap() {
     let set = set("rules:\n\
@@ -34,7 +34,7 @@ fn what_restrains_nothing_under_wrap() {
     assert_eq!(asking_more_than_the_tool(&set), 4);
 }
 
-/// SPEC [CLI-31] [CLI-32].
+/// SPEC [CLI-18] [CLI-19].
 #[test]
 fn rules_that_a_caller_can_never_match() {
     let document = "default: deny\nrules:\n\
@@ -54,7 +54,7 @@ fn rules_that_a_caller_can_never_match() {
     assert_eq!(found(document, Caller::Wrap, None), expected);
 }
 
-/// SPEC [CLI-31].
+/// SPEC [CLI-18].
 #[test]
 fn rules_that_never_decide() {
     let document = "default: deny\nrules:\n\
@@ -83,7 +83,7 @@ fn rules_that_never_decide() {
     assert_eq!(found(all, Caller::Any, None), expected);
 }
 
-/// SPEC [CLI-31]: a finding of `shadowed` or `overridden` is never wrong, and
+/// SPEC [CLI-18]: a finding of `shadowed` or `overridden` is never wrong, and
 /// none is missing: those rules, and no others, decide nothing.
 #[test]
 fn a_rule_decides_something_unless_a_finding_says_not() {
@@ -133,7 +133,7 @@ fn a_rule_decides_something_unless_a_finding_says_not() {
     assert_eq!(&all - &silent, deciding, "{rules}");
 }
 
-/// SPEC [CLI-31].
+/// SPEC [CLI-18].
 #[test]
 fn rates_that_never_refuse_or_never_reset() {
     let rule = |max: u32, per_seconds: u64| {
@@ -155,7 +155,7 @@ fn rates_that_never_refuse_or_never_reset() {
     assert_eq!(rule(1, u64::MAX), ["3 r rate-never-resets"]);
 }
 
-/// SPEC [CLI-31].
+/// SPEC [CLI-18].
 #[test]
 fn names_that_are_hardly_meant() {
     let document = "rules:\n\
@@ -176,7 +176,7 @@ fn names_that_are_hardly_meant() {
     );
 }
 
-/// SPEC [CLI-33].
+/// SPEC [CLI-20].
 #[test]
 fn tools_that_were_never_seen() {
     let document = "default: deny\nrules:\n\

@@ -3,9 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde_saphyr::granit_parser::{
-    self, ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput,
-};
+use granit_parser::{self, ErrorKind, Event, Marker, Parser, ScalarStyle, Span, StrInput};
 
 use super::super::set::Position;
 use super::PolicyError;

@@ -26,7 +26,7 @@ fn record(tools: &[&str]) -> String {
     rows
 }
 
-/// SPEC [CLI-30] [CLI-31] [CLI-32] [CLI-39].
+/// SPEC [CLI-17] [CLI-18] [CLI-19] [CLI-26].
 #[test]
 fn findings() {
     let dir = with_policy(DOCUMENT);
@@ -45,7 +45,7 @@ fn findings() {
     insta::assert_snapshot!("policy_check", shown);
 }
 
-/// SPEC [CLI-30].
+/// SPEC [CLI-17].
 #[test]
 fn no_findings() {
     let document = "default: deny\nrules:\n  - {id: a, action: allow, tool: read_file}\n";
@@ -61,7 +61,7 @@ fn no_findings() {
     insta::assert_snapshot!("policy_check_clean", shown);
 }
 
-/// SPEC [CLI-33] [CLI-39].
+/// SPEC [CLI-20] [CLI-26].
 #[test]
 fn names_against_records() {
     let dir = with_policy(

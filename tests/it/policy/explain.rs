@@ -20,7 +20,7 @@ rules:
   - { id: \"bad\\eid\", action: deny, tool: odd }
 ";
 
-/// SPEC [CLI-34] [CLI-35] [CLI-36].
+/// SPEC [CLI-21] [CLI-22] [CLI-23].
 #[test]
 fn verdicts_explained() {
     let dir = with_policy(DOCUMENT);
@@ -44,7 +44,7 @@ fn verdicts_explained() {
     insta::assert_snapshot!("policy_explain", shown);
 }
 
-/// SPEC [CLI-34].
+/// SPEC [CLI-21].
 #[test]
 fn without_rules_the_default_decides() {
     let dir = with_policy("rules: []\n");
@@ -60,7 +60,7 @@ fn without_rules_the_default_decides() {
     "#);
 }
 
-/// SPEC [CLI-36]: at the bound, and one past it.
+/// SPEC [CLI-23]: at the bound, and one past it.
 #[test]
 fn so_many_rules_are_shown() {
     for (count, more) in [(100, ""), (101, "match 1 more\n")] {

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 
 use super::{policy, with_policy};
 
-/// SPEC [POLICY-13] [CLI-39].
+/// SPEC [POLICY-13] [CLI-26].
 #[test]
 fn what_is_no_regular_file_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();

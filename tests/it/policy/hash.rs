@@ -8,7 +8,7 @@ use crate::exe::Aegis;
 const DOCUMENT: &str =
     "rules:\n  - {id: deny-echo, action: deny, tool: echo, role: '*', reason: quickstart}\n";
 
-/// SPEC [CLI-37] [CLI-38].
+/// SPEC [CLI-24] [CLI-25].
 #[test]
 fn the_hash_and_what_it_is_of() {
     let dir = with_policy(DOCUMENT);
@@ -37,7 +37,7 @@ fn the_hash_and_what_it_is_of() {
     insta::assert_snapshot!("policy_hash", shown);
 }
 
-/// SPEC [CLI-30].
+/// SPEC [CLI-17].
 #[test]
 fn usage() {
     let dir = with_policy(DOCUMENT);
