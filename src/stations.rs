@@ -105,7 +105,7 @@ impl Gate {
     /// # Errors
     /// When that cannot come into force.
     pub(crate) fn load(path: &Path, bounds: Bounds) -> Result<Self, GateError> {
-        let set = bounds.admit(parse::load(path)?)?;
+        let set = bounds.admit(parse::parse(&parse::read(path)?)?)?;
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce)?;
         Ok(Self {

@@ -8,6 +8,16 @@ mod call;
 mod line;
 mod rates;
 mod rows;
+/// What is wrong with a row, by the column: the line is another than that of
+/// the file.
+fn in_the_row(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line 1 column ") {
+        Some((what, column)) => format!("{what}, column {column}"),
+        None => text,
+    }
+}
+
 #[cfg(test)]
 mod tests;
 mod told;
@@ -152,7 +162,7 @@ impl<'s> Walk<'s, '_> {
                 unreadable => {
                     let why = match unreadable {
                         Ok(_) => "no schema_version".to_owned(),
-                        Err(error) => error.to_string(),
+                        Err(error) => in_the_row(&error),
                     };
                     self.unread(number, Why::Outcome(why));
                     self.hand_out(self.indeterminate(number, &line.head, Reason::NoBinding));

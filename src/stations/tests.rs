@@ -274,8 +274,14 @@ fn another_set_is_taken_over_whole_or_not_at_all() {
     let same = b"# the same\nversion: 1\ndefault: allow\nrules: []\n";
     assert_eq!(gate.take_over(same).unwrap(), Change::Same);
     for (document, error) in [
-        ("default: perhaps", "policy parse error: "),
-        ("version: 2", "unsupported policy version 2"),
+        (
+            "default: perhaps",
+            "line 1, column 10: policy parse error: ",
+        ),
+        (
+            "version: 2",
+            "line 1, column 10: unsupported policy version 2",
+        ),
         (
             "rules: [{id: x, action: deny, role: r}]",
             "line 1, column 14: rule `x` can never match",

@@ -71,7 +71,10 @@ fn the_published_records_have_their_rows() {
     }
     let ran = published("malformed.yaml", &["session.jsonl"]).run();
     assert_eq!((ran.stdout.as_str(), ran.code()), ("", 2));
-    assert!(ran.stderr.starts_with("error: policy parse error: "));
+    assert!(
+        ran.stderr
+            .contains("malformed.yaml:8:5: policy parse error: ")
+    );
 }
 
 /// SPEC [RECHECK-17] [RECHECK-18].

@@ -354,7 +354,7 @@ fn a_row_that_is_not_read_is_told() {
             "6 not_json is not JSON, skipped",
             "7 too_deep is nested deeper than 64 levels, skipped",
             "8 not_an_outcome is not a readable outcome record: duplicate member `seq`",
-            "9 not_an_outcome is not a readable outcome record: missing field `call_id` at line 1 column 42",
+            "9 not_an_outcome is not a readable outcome record: missing field `call_id`, column 42",
             "15 not_json is not JSON, skipped",
         ]
     );

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::gate::run;
 use super::*;
 
-const POLICY: &str = "rules: [{id: no, action: deny, tool: rm}]";
+const POLICY: &str = "rules: [{id: never, action: deny, tool: rm}]";
 
 /// What frames are made of.
 const PIECES: [&str; 40] = [

@@ -3,7 +3,7 @@ use crate::stations::Mode;
 use crate::wrap::client::ToClient;
 use crate::wrap::lane::Output as _;
 
-const POLICY: &str = "rules: [{id: no, action: deny, tool: rm, reason: never}]";
+const POLICY: &str = "rules: [{id: never, action: deny, tool: rm, reason: never}]";
 
 const CODES: [i32; 2] = [-32042, -31042];
 
@@ -157,7 +157,7 @@ fn detail_names_the_rule_and_the_reason() {
     };
     assert_eq!(
         said(POLICY, &call("1", "rm")),
-        r#"{"code":"POLICY_DENIED","layer":"wrap","reason":"never","retryable":false,"rule":"no"}"#
+        r#"{"code":"POLICY_DENIED","layer":"wrap","reason":"never","retryable":false,"rule":"never"}"#
     );
     assert_eq!(
         said("default: deny", &call("1", "rm")),
@@ -174,9 +174,10 @@ fn detail_names_the_rule_and_the_reason() {
 
     // The bytes are sorted as they stand, and long texts are cut.
     let long = "é".repeat(1000);
-    let policy = format!("rules: [{{id: \"{long}\", action: deny, reason: \"\\\"{long}\"}}]");
+    let rule = "é".repeat(512);
+    let policy = format!("rules: [{{id: \"{rule}\", action: deny, reason: \"\\\"{long}\"}}]");
     let (_, client, _) = run(&policy, detail, &call("1", "t"));
-    let (head, rule) = (&long[..1022], &long[..1024]);
+    let head = &long[..1022];
     let aegis = format!(
         r#""aegis":{{"code":"POLICY_DENIED","layer":"wrap","reason":"\"{head}","retryable":false,"rule":"{rule}"}}"#
     );

@@ -139,7 +139,7 @@ fn what_is_allowed_reaches_either_side_byte_for_byte() {
         r#"{"jsonrpc":"2.0","id":6,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#,
     ];
-    let setup = gated("rules: [{id: no, action: deny, tool: rm}]", &[]);
+    let setup = gated("rules: [{id: never, action: deny, tool: rm}]", &[]);
     let input = format!("{}\r\n", frames.join("\n"));
     let (through, direct) = (
         setup.pipe(input.as_bytes()),
@@ -243,7 +243,7 @@ fn a_rate_limit_lets_so_many_through() {
 fn a_refused_batch_reaches_nobody_and_spends_nothing() {
     let policy = "rules:\n\
         - {id: few, action: rate_limit, tool: echo, rate: {max: 1, per_seconds: 86400}}\n\
-        - {id: no, action: deny, tool: rm}\n";
+        - {id: never, action: deny, tool: rm}\n";
     let setup = gated(policy, &[]);
     let mut session = setup.start();
     let echo = call(1, "echo", json!({"text": "a"}));
@@ -326,7 +326,7 @@ fn refusals_stand_between_answers_whole() {
 #[test]
 fn on_trial_every_byte_passes_and_the_record_says_what_would_have_been() {
     let policy = "rules:\n\
-        - {id: no, action: deny, tool: echo}\n\
+        - {id: never, action: deny, tool: echo}\n\
         - {id: few, action: rate_limit, tool: add, rate: {max: 1, per_seconds: 86400}}\n\
         - {id: ask, action: pending_approval, tool: fail}\n";
     let setup = gated(policy, &["--shadow"]);
@@ -334,7 +334,7 @@ fn on_trial_every_byte_passes_and_the_record_says_what_would_have_been() {
         (
             call(1, "echo", json!({"text": "a"})).to_string(),
             "denied",
-            Some("no"),
+            Some("never"),
         ),
         (
             call(2, "add", json!({"a": 1, "b": 2})).to_string(),

@@ -32,7 +32,7 @@ fn a_call_is_judged_when_it_came_and_told_where_it_ended() {
 #[test]
 fn a_refused_frame_spends_nothing() {
     let set = set(&format!(
-        "{TWO_A_MINUTE}  - {{id: no, action: deny, tool: bad}}\n"
+        "{TWO_A_MINUTE}  - {{id: never, action: deny, tool: bad}}\n"
     ));
     let unreadable = json!({"status": "denied", "reason": "tools/call without an id"});
     let mut record = Record::default();
