@@ -17,7 +17,7 @@ use crate::chain::ending::stand_in_hash;
 use crate::wire::escape::{Escaped, EscapedPath};
 
 /// Record a small MCP session, verify it, damage it and verify again, then
-/// refuse a call.
+/// refuse a call and recheck.
 ///
 /// Needs no network and no arguments. Everything it makes stays in a new
 /// temporary folder, and every command it runs is printed.
@@ -95,6 +95,7 @@ impl Stage {
         self.verify(out, &public_key, "cut.aarl", 3)?;
         self.refuse(out)?;
         self.verify(out, &public_key, "refused.aarl", 0)?;
+        self.recheck(out)?;
         out.line(NEXT);
         Ok(())
     }
@@ -182,6 +183,17 @@ impl Stage {
         )?;
         indent(out, &refused.stdout);
         self.summarize(out, "refused.aarl")
+    }
+
+    /// Step 7.
+    fn recheck(&self, out: &mut Out) -> Result<(), String> {
+        out.line("\n7. Ask that policy about the calls of step 2: what would it have changed?\n   Nothing is run again.\n");
+        let args = ["recheck", "--policy", "policy.yaml", "session.aarl"];
+        let changed = self.run(out, &args, 1)?;
+        indent(out, &changed.stderr);
+        indent(out, &changed.stdout);
+        out.line("  (exit code 1)");
+        Ok(())
     }
 
     /// Prints a session of the tiny server and runs it.
@@ -340,4 +352,8 @@ Next: record a server of your own. In the configuration of your MCP client, put
 
   aegis wrap --audit <DIR>/ --signing-key <KEY> --
 
-in front of the server's command. README.md has a snippet for each client.";
+in front of the server's command. README.md has a snippet for each client.
+Once the record shows which tools are called, write a policy:
+
+  aegis policy check --for wrap --against <DIR>/ policy.yaml
+  aegis recheck --policy policy.yaml <DIR>/";

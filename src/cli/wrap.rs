@@ -56,7 +56,8 @@ pub(super) struct Args {
     /// longest message that is relayed (default: 1073741824)
     #[argh(option, arg_name = "BYTES")]
     max_frame: Option<String>,
-    /// the policy that every tools/call is judged by
+    /// the policy that every tools/call is judged by; a changed file is taken
+    /// over, SIGUSR1 asks for that at once
     #[argh(option, arg_name = "PATH")]
     policy: Option<PathArg>,
     /// record what the policy would have decided, and refuse nothing

@@ -18,13 +18,16 @@ fn every_step_ends_as_it_should() {
         "answer: tool_error",
         "\n  {\"error\":{\"code\":-32042,\"data\":{\"aegis\":{\"code\":\"POLICY_DENIED\",\"layer\":\"wrap\"}},\"message\":\"aegis wrap refused this tools/call\"},\"id\":1,\"jsonrpc\":\"2.0\"}\n",
         "\n  seq 2  outcome  call-1       echo         denied host_denied rule: deny-echo signed\n",
+        "\n  call call-1 session 0 seq 3: newly_blocked was=allowed now=denied\n  call call-2 session 0 seq 4: unchanged allowed\n",
         "\n  (exit code 0)",
         "\n  (exit code 1)",
         "\n  (exit code 3)",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
-    assert!(!text.contains("allowed"), "{text}");
+    let compared = text.find("  $ aegis recheck").unwrap();
+    assert!(!text[..compared].contains("allowed"), "{text}");
+    assert!(text[compared..].contains("\n  note: "), "{text}");
 }
 
 #[test]
@@ -35,7 +38,7 @@ fn a_reader_can_type_every_command() {
         .filter_map(|line| line.strip_prefix("  $ "))
         .filter(|command| !command.starts_with("cd "))
         .collect();
-    assert_eq!(commands.len(), 12, "{commands:#?}");
+    assert_eq!(commands.len(), 13, "{commands:#?}");
     let printed_key = commands
         .iter()
         .find_map(|command| command.strip_prefix("aegis verify --key "))
@@ -68,6 +71,8 @@ fn a_reader_can_type_every_command() {
         if typed.starts_with("aegis verify") {
             let word = stdout.split([' ', ':']).next().unwrap().to_owned();
             verdicts.push((word, output.status.code().unwrap()));
+        } else if typed.starts_with("aegis recheck") {
+            assert_eq!(output.status.code(), Some(1), "{typed}: {output:?}");
         } else {
             assert!(output.status.success(), "{typed}: {output:?}");
         }
