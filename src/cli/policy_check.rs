@@ -102,10 +102,9 @@ impl Request for Check {
         };
         self.note_axes(&set);
         let findings = lint::lint(&set, self.caller, seen.as_ref());
-        let exit = if findings.is_empty() {
-            Exit::Ok
-        } else {
-            Exit::Failed
+        let exit = match findings.iter().all(Finding::is_note) {
+            true => Exit::Ok,
+            false => Exit::Failed,
         };
         let mut out = Out::new();
         if self.json {
@@ -161,19 +160,13 @@ impl Check {
     }
 
     fn rows(&self, out: &mut Out, set: &Set, findings: &[Finding<'_>]) {
-        for finding in findings {
-            let at = finding.at();
-            out.text(format_args!(
-                "{}:{}:{}: {}: ",
-                EscapedPath(&self.policy),
-                at.line,
-                at.column,
-                finding.code
-            ));
-            if let Some(rule) = finding.rule {
-                out.text(format_args!("rule `{}` ", Escaped(&rule.id)));
-            }
-            out.line(&finding.text);
+        let (notes, findings): (Vec<_>, Vec<_>) =
+            findings.iter().partition(|finding| finding.is_note());
+        for note in notes {
+            ui::note(self.row(note));
+        }
+        for finding in &findings {
+            out.line(self.row(finding));
         }
         out.line(format_args!(
             "{} in {}",
@@ -183,6 +176,22 @@ impl Check {
             },
             ui::count(set.rules().len() as u64, "rule", "rules")
         ));
+    }
+
+    fn row(&self, finding: &Finding<'_>) -> String {
+        let at = finding.at();
+        let rule = match finding.rule {
+            Some(rule) => format!("rule `{}` ", Escaped(&rule.id)),
+            None => String::new(),
+        };
+        format!(
+            "{}:{}:{}: {}: {rule}{}",
+            EscapedPath(&self.policy),
+            at.line,
+            at.column,
+            finding.code,
+            finding.text
+        )
     }
 
     fn object(&self, set: &Set, findings: &[Finding<'_>], exit: Exit) -> Object {
@@ -198,6 +207,7 @@ impl Check {
                 .iter()
                 .map(|finding| Row {
                     code: finding.code,
+                    note: finding.is_note(),
                     rule: finding.rule.map(|rule| rule.id.clone()),
                     line: finding.at().line,
                     column: finding.at().column,
@@ -224,6 +234,8 @@ struct Object {
 #[derive(Serialize)]
 struct Row {
     code: &'static str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    note: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
     line: u64,

@@ -27,6 +27,12 @@ impl Finding<'_> {
         self.rule
             .map_or(Position { line: 1, column: 1 }, |rule| rule.at)
     }
+
+    /// Whether it may well be meant: a tool that is denied need never have been
+    /// called.
+    pub(crate) fn is_note(&self) -> bool {
+        self.code == codes::UNSEEN_TOOL
+    }
 }
 
 /// Who asks for the verdicts.

@@ -74,12 +74,15 @@ fn names_against_records() {
     fs::create_dir(at("audit")).unwrap();
     fs::write(at("audit/a.aarl"), record(&["read_file"])).unwrap();
     fs::write(at("audit/b.aarl"), record(&["write_file", "<unreadable>"])).unwrap();
+    fs::write(at("near.aarl"), record(&["write-file"])).unwrap();
     fs::write(at("empty.aarl"), record(&[])).unwrap();
     fs::write(at("torn.aarl"), record(&["exfil"]) + "{\"line_ty").unwrap();
     fs::write(at("not.aarl"), record(&["x"]) + "default: deny\n").unwrap();
     let mut shown = String::new();
     for args in [
         &["--against", "audit"][..],
+        &["--against", "audit", "--format", "json"],
+        &["--against", "near.aarl"],
         &["--against", "audit/b.aarl", "--against", "torn.aarl"],
         &["--against", "empty.aarl"],
         &["--against", "not.aarl"],
