@@ -81,6 +81,29 @@ fn a_document_means_what_it_says() {
     assert!(set.states_default());
 }
 
+/// SPEC [POLICY-9]: half a character is none, also with its other half beside
+/// it, which some readers leave as two.
+#[test]
+fn an_escape_is_a_whole_character() {
+    for text in [
+        "\\ud83d\\ude00",
+        "a\\\\\\uD83D\\uDE00",
+        "é\\ude00",
+        "\\U0000d83d",
+    ] {
+        let error = error(&format!("rules:\n- {{id: \"{text}\", action: deny}}\n"));
+        assert!(error.contains("escape"), "{text}: {error}");
+    }
+    let text = error("rules:\n- {id: \"é \\ud83d\\ude00\", action: deny}\n");
+    assert!(text.starts_with("line 2, column 11: "), "{text}");
+    let set = parse(b"rules:\n- {id: \"\\U0001f600 \\u00e9 \\\\ud83d\\\\ude00\", action: deny}\n")
+        .unwrap();
+    assert_eq!(set.rules()[0].id, "\u{1f600} \u{e9} \\ud83d\\ude00");
+    // Only in double quotes is a backslash an escape.
+    let set = parse(b"rules:\n- {id: '\\ud83d\\ude00', action: deny}\n").unwrap();
+    assert_eq!(set.rules()[0].id, "\\ud83d\\ude00");
+}
+
 /// The parts that documents are made of, right and wrong.
 fn part() -> impl Strategy<Value = String> {
     let parts = [

@@ -60,8 +60,31 @@ fn why(c: char) -> String {
     }
 }
 
+/// Where the half of a character is that is written as an escape, in the
+/// source of a text in double quotes. Some readers put two halves together and
+/// others keep them apart.
+pub(super) fn surrogate_escape(source: &str) -> Option<usize> {
+    let bytes = source.as_bytes();
+    let mut at = 0;
+    while let Some(found) = bytes.get(at..)?.iter().position(|byte| *byte == b'\\') {
+        at += found;
+        let escape = bytes.get(at + 1..)?;
+        let hex = match escape.first() {
+            Some(b'u') => escape.get(1..3),
+            Some(b'U') if escape.get(1..5) == Some(b"0000") => escape.get(5..7),
+            _ => None,
+        };
+        if let Some([b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F']) = hex {
+            return Some(at);
+        }
+        // What is escaped may be a backslash, which begins no other escape.
+        at += 2;
+    }
+    None
+}
+
 /// The position of the byte `at`.
-fn position(text: &str, at: usize) -> Position {
+pub(super) fn position(text: &str, at: usize) -> Position {
     let before = &text[..at];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     Position {

@@ -8,12 +8,13 @@ use granit_parser::{self, ErrorKind, Event, Marker, Parser, ScalarStyle, Span, S
 use super::super::set::Position;
 use super::PolicyError;
 use super::scalar::is_null;
-use super::text::START;
+use super::text::{self, START};
 use crate::wire::escape::Escaped;
 
 /// The nodes of a document, in their order.
 pub(super) struct Nodes<'a> {
     parser: Parser<'a, StrInput<'a>>,
+    text: &'a str,
     depth: usize,
 }
 
@@ -50,6 +51,7 @@ impl<'a> Nodes<'a> {
         options.set_emit_comments(false);
         Self {
             parser: Parser::new_from_str_with_options(text, options),
+            text,
             depth: 0,
         }
     }
@@ -75,6 +77,9 @@ impl<'a> Nodes<'a> {
         let (node, anchor, tag) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_plain = style == ScalarStyle::Plain;
+                if style == ScalarStyle::DoubleQuoted {
+                    self.check_escapes(&span)?;
+                }
                 (Node::Scalar(Scalar { text, is_plain }), anchor, tag)
             }
             Event::SequenceStart(_, anchor, tag) => (Node::List, anchor, tag),
@@ -97,6 +102,22 @@ impl<'a> Nodes<'a> {
             return Err(PolicyError::parse(at, TOO_DEEP));
         }
         Ok((node, at))
+    }
+
+    /// That no escape of a text in double quotes is half a character.
+    fn check_escapes(&self, span: &Span) -> Result<(), PolicyError> {
+        let Some(range) = span.byte_range() else {
+            return Ok(());
+        };
+        let start = range.start;
+        let source = self.text.get(range).unwrap_or_default();
+        match text::surrogate_escape(source) {
+            Some(at) => Err(PolicyError::parse(
+                text::position(self.text, start + at),
+                HALF_A_CHARACTER,
+            )),
+            None => Ok(()),
+        }
     }
 
     /// That nothing follows the root.
@@ -203,6 +224,9 @@ const NO_TAGS: &str = "tags (`!`) are not part of the policy language; write the
                        quotes if it begins with `!`";
 
 const TOO_DEEP: &str = "nested deeper than anything in a policy is (4 levels)";
+
+const HALF_A_CHARACTER: &str = "an escape of half a character, which readers put together or do \
+                                not; write the character, or one escape such as `\\U0001f600`";
 
 const ONE_DOCUMENT: &str =
     "a second document starts here; a policy is one document, so remove the `---`";
