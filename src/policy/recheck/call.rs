@@ -76,9 +76,9 @@ pub(super) enum Standing {
     Judged,
     /// Nobody did: what is recorded is what a Call begins with.
     NotEvaluated,
-    /// It could not be understood, which every set refuses; so it was.
+    /// It has no form that a set judges, which every gate refuses; so it was.
     Refused,
-    /// It could not be understood, and was relayed without a set.
+    /// It has none, and was relayed without a set.
     Relayed,
 }
 
@@ -106,7 +106,9 @@ impl Standing {
                     &outcome.execution,
                     Execution::HostDenied { reason } if RELAYED.contains(&reason.as_str())
                 );
-                if is_relayed || outcome.tool_id == UNKNOWN {
+                let cut = outcome.cut.get(TOOL_ID);
+                let is_too_long = cut.is_some_and(|cut| cut.bytes > MAX_NAME_BYTES);
+                if is_relayed || is_too_long || outcome.tool_id == UNKNOWN {
                     Self::Relayed
                 } else {
                     Self::Judged
@@ -163,10 +165,11 @@ pub(super) const TOOL_ID: &str = "tool_id";
 const NOT_EVALUATED: &str = "not evaluated";
 
 /// Denials that no set decides.
-const REFUSALS: [&str; 3] = [
+const REFUSALS: [&str; 4] = [
     "frame could not be read strictly",
     "tools/call without an id",
     "tools/call without a string params.name",
+    "tools/call with a params.name longer than 64 KiB",
 ];
 
 /// What is said of Calls that were relayed without being understood.
@@ -177,3 +180,6 @@ const RELAYED: [&str; 2] = [
 
 /// The tool of a Call that names none.
 const UNKNOWN: &str = "<unknown>";
+
+/// The longest name that a set is asked about.
+const MAX_NAME_BYTES: u64 = 64 << 10;

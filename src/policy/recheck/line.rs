@@ -6,7 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -249,9 +251,10 @@ pub(super) struct Intent {
     pub(super) call_id: String,
     pub(super) tool_id: String,
     pub(super) request_digest: Digest<Request>,
-    #[serde(default)]
+    /// None also when it is no text: either way it tells no time.
+    #[serde(default, deserialize_with = "text")]
     pub(super) time: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
     pub(super) cut: BTreeMap<String, Cut>,
 }
 
@@ -265,12 +268,56 @@ pub(super) struct Outcome {
     #[serde(rename = "request_digest")]
     _request_digest: Digest<Request>,
     pub(super) policy_set_hash: Digest<PolicySet>,
+    #[serde(deserialize_with = "object")]
     pub(super) policy: Policy,
+    #[serde(deserialize_with = "object")]
     pub(super) capability: Capability,
+    #[serde(deserialize_with = "object")]
     pub(super) execution: Execution,
+    #[serde(deserialize_with = "object")]
     pub(super) decision_axes: DecisionAxes,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
     pub(super) cut: BTreeMap<String, Cut>,
+}
+
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Scalar::deserialize(deserializer).map(Scalar::text)
+}
+
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
+fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, T>, D::Error> {
+    let objects = BTreeMap::<String, Object<T>>::deserialize(deserializer)?;
+    let values = objects.into_iter();
+    Ok(values.map(|(name, Object(value))| (name, value)).collect())
+}
+
+/// A value that stands as an object in the row. Serde would take an array of
+/// the members for one too, and no other reader would.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+    }
 }
 
 #[cfg(test)]

@@ -29,9 +29,10 @@ pub(super) struct Rates<'s> {
     set: &'s Set,
     limits: Limits<'s>,
     windows: Windows,
-    /// What has passed since the first judgement.
+    /// What has passed since the first frame, whatever became of it: so much
+    /// as the clock went forward from one to the next.
     now: Duration,
-    /// When the last one was.
+    /// When the last one came.
     last: Option<Timestamp>,
     /// Frames not judged yet; only the last may still get Calls.
     frames: VecDeque<Frame>,
@@ -61,7 +62,9 @@ type CallKey = Digest<Text>;
 /// Calls that came together.
 struct Frame {
     request_digest: Digest<Request>,
-    time: Option<Timestamp>,
+    /// When it came, by `Rates::now`.
+    at: Duration,
+    has_time: bool,
     calls: Vec<Call>,
     /// How many of them have no outcome yet.
     waiting: usize,
@@ -117,7 +120,7 @@ impl<'s> Rates<'s> {
             .is_none_or(|f| f.request_digest != digest)
         {
             self.seal();
-            self.frames.push_back(Frame::new(digest));
+            self.frames.push_back(Frame::new(digest, self.now));
         }
         self.advance(1, told);
         let tool = call::tool(&intent.tool_id, intent.cut.get(call::TOOL_ID), self.set);
@@ -128,7 +131,15 @@ impl<'s> Rates<'s> {
         let number = self.first + self.frames.len() as u64 - 1;
         if let Some(frame) = self.frames.back_mut() {
             let key = Digest::of(intent.call_id.as_bytes());
-            frame.time = frame.time.or(time);
+            if let Some(time) = time
+                && !frame.has_time
+            {
+                // Where the clock was set back, nothing is known to have passed.
+                let last = self.last.replace(time).unwrap_or(time);
+                self.now += Duration::from_millis(time.unix_ms().saturating_sub(last.unix_ms()));
+                frame.at = self.now;
+                frame.has_time = true;
+            }
             self.places.insert(key, (number, frame.calls.len()));
             let bytes = CALL_BYTES + tool.len();
             frame.calls.push(Call::Waiting { key, tool });
@@ -196,7 +207,7 @@ impl<'s> Rates<'s> {
     pub(super) fn end(&mut self, told: &mut Vec<Verdict<'s>>) {
         self.seal();
         while let Some(frame) = self.frames.front_mut() {
-            if frame.waiting > 0 && self.has_axes {
+            if frame.waiting > 0 && self.has_axes && self.limits.concern(frame) {
                 // It may have asserted what the others of its Session did.
                 self.give_up(told);
                 break;
@@ -213,11 +224,9 @@ impl<'s> Rates<'s> {
         let Some(frame) = self.frames.back() else {
             return;
         };
-        let is_limited = frame.calls.iter().any(|call| match call {
-            Call::Waiting { tool, .. } => self.limits.may_limit(tool),
-            Call::Made(made) => made.is_limited || made.row.is_some(),
-        });
-        if !is_limited && let Some(frame) = self.frames.pop_back() {
+        if !self.limits.concern(frame)
+            && let Some(frame) = self.frames.pop_back()
+        {
             self.forget(&frame);
         }
     }
@@ -252,13 +261,8 @@ impl<'s> Rates<'s> {
         };
         let understood: Vec<_> = made().filter(|made| !made.is_refused).collect();
         let requests: Vec<_> = understood.iter().map(|made| made.asked.request()).collect();
-        if let Some(time) = frame.time {
-            // Where the clock was set back, nothing is known to have passed.
-            let last = self.last.replace(time).unwrap_or(time);
-            self.now += Duration::from_millis(time.unix_ms().saturating_sub(last.unix_ms()));
-        }
         let refused = made().any(|made| made.is_refused);
-        let rulings = judge(self.set, &mut self.windows, &requests, refused, self.now);
+        let rulings = judge(self.set, &mut self.windows, &requests, refused, frame.at);
         for (made, ruling) in understood.iter().zip(rulings) {
             told.extend(made.row.map(|row| (row, Some(ruling))));
         }
@@ -266,10 +270,11 @@ impl<'s> Rates<'s> {
 }
 
 impl Frame {
-    fn new(request_digest: Digest<Request>) -> Self {
+    fn new(request_digest: Digest<Request>, at: Duration) -> Self {
         Self {
             request_digest,
-            time: None,
+            at,
+            has_time: false,
             calls: Vec::new(),
             waiting: 0,
             bytes: 0,
@@ -321,6 +326,14 @@ impl<'s> Limits<'s> {
         Some(Self {
             any: limits().any(|rule| rule.tool.is_none()),
             tools: limits().filter_map(|rule| rule.tool.as_deref()).collect(),
+        })
+    }
+
+    /// Whether one may decide about a Call of `frame`.
+    fn concern(&self, frame: &Frame) -> bool {
+        frame.calls.iter().any(|call| match call {
+            Call::Waiting { tool, .. } => self.may_limit(tool),
+            Call::Made(made) => made.is_limited,
         })
     }
 

@@ -180,6 +180,11 @@ fn what_no_set_judged_is_not_judged_anew() {
     let mut unreadable = stand_in.clone();
     unreadable["execution"] =
         json!({"status": "host_denied", "reason": "frame could not be read; relayed"});
+    let named = |bytes: u64| json!({"cut": {"tool_id": {"bytes": bytes, "sha256": digest("")}}});
+    let mut too_long = named(65_537);
+    too_long["policy_set_hash"] = stand_in["policy_set_hash"].clone();
+    let mut longest = named(65_536);
+    longest["policy_set_hash"] = stand_in["policy_set_hash"].clone();
     let mut judged = without_id.clone();
     judged["policy_set_hash"] = json!(digest("a set"));
     let allowed = || json!({"status": "allowed"});
@@ -201,6 +206,11 @@ fn what_no_set_judged_is_not_judged_anew() {
             denied("tools/call without a string params.name"),
             json!({}),
         ),
+        (
+            "n",
+            denied("tools/call with a params.name longer than 64 KiB"),
+            named(65_537),
+        ),
         ("t", denied("tools/call without an id"), by_rule),
         ("t", denied("no matching rule (default deny)"), json!({})),
         ("<unreadable>", allowed(), unreadable),
@@ -211,6 +221,9 @@ fn what_no_set_judged_is_not_judged_anew() {
         ("t", allowed(), stand_in),
         ("<unknown>", allowed(), json!({})),
         ("t", allowed(), judged),
+        ("n", allowed(), too_long),
+        ("n", allowed(), longest),
+        ("n", allowed(), named(65_537)),
     ] {
         record.outcome_with("c", tool, policy, more);
     }
@@ -224,6 +237,7 @@ fn what_no_set_judged_is_not_judged_anew() {
             "unchanged denied",
             "unchanged denied",
             "unchanged denied",
+            "unchanged denied",
             "newly_allowed was=denied now=allowed",
             "newly_allowed was=denied now=allowed",
             "newly_blocked was=allowed now=denied",
@@ -231,6 +245,9 @@ fn what_no_set_judged_is_not_judged_anew() {
             "newly_blocked was=allowed now=denied",
             "newly_blocked was=allowed now=denied",
             "unchanged allowed",
+            "unchanged allowed",
+            "unchanged allowed",
+            "newly_blocked was=allowed now=denied",
             "unchanged allowed",
             "unchanged allowed",
         ]
@@ -294,6 +311,33 @@ fn a_tool_whose_name_was_cut_is_known_by_its_digest() {
             "newly_parked was=allowed",
         ]
     );
+}
+
+/// SPEC [RECHECK-4]: an array is no object, whatever stands in it.
+#[test]
+fn an_array_of_members_is_no_object() {
+    let by_rule = json!({"decision_axes": {"matched_rule": "r"}});
+    let mut record = Record::default();
+    record.open();
+    record.outcome_with("whole", "t", recorded("allowed"), by_rule);
+    for more in [
+        json!({"decision_axes": []}),
+        json!({"decision_axes": ["net", null, null, null, null, null, null]}),
+        json!({"policy": ["allowed"]}),
+        json!({"policy": ["denied", "because"]}),
+        json!({"capability": ["denied", "because"]}),
+        json!({"execution": ["success"]}),
+        json!({"cut": {"tool_id": [5, digest("tools")]}}),
+        json!({"cut": []}),
+    ] {
+        record.outcome_with("array", "t", recorded("allowed"), more);
+    }
+    let (rows, unread) = run(&record.text, &set("default: allow\n"), &Options::default());
+    assert!(rows[0].ends_with(": unchanged allowed"), "{}", rows[0]);
+    assert_eq!(unread.len(), 8);
+    for row in &rows[1..] {
+        assert!(row.ends_with(": indeterminate no_binding"), "{row}");
+    }
 }
 
 /// SPEC [RECHECK-3] [RECHECK-4].

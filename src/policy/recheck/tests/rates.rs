@@ -139,25 +139,38 @@ fn a_call_that_cannot_be_placed_blinds_the_rest_of_its_session() {
         );
         assert_eq!(clauses[last], "unchanged allowed", "{what}");
     }
-    for time in [json!("yesterday"), json!("2026-03-01T12:00:00Z")] {
+    let free = "unchanged allowed";
+    for time in [
+        json!("yesterday"),
+        json!("2026-03-01T12:00:00Z"),
+        json!(7),
+        json!({}),
+        json!(null),
+    ] {
+        // The frame before it is another one, and over.
         let mut record = Record::default();
-        record.open().line(intent(time)).allowed("x", "t");
+        record.open();
+        call(&mut record, "a");
+        record.line(intent(time.clone())).allowed("x", "t");
         call(&mut record, "c");
         let unevaluable = "indeterminate rate_limit_unevaluable";
-        let clauses = clauses(&record, &set(TWO_A_MINUTE));
-        assert_eq!(clauses, [unevaluable, unevaluable]);
+        let told = clauses(&record, &set(TWO_A_MINUTE));
+        assert_eq!(told, [free, unevaluable, unevaluable]);
+        // A tool that no limit is about needs no time.
+        let mut record = Record::default();
+        let mut of_another = intent(time);
+        of_another["tool_id"] = json!("u");
+        record.open().line(of_another).allowed("x", "u");
+        call(&mut record, "c");
+        assert_eq!(clauses(&record, &set(TWO_A_MINUTE)), [free, free]);
     }
-    // A tool that no limit is about needs no time.
     let mut record = Record::default();
     record.open().line(json!({
         "line_type": "intent", "call_id": "x", "tool_id": "u", "request_digest": digest("x"),
     }));
     record.allowed("x", "u");
     call(&mut record, "c");
-    assert_eq!(
-        clauses(&record, &set(TWO_A_MINUTE)),
-        ["unchanged allowed", "unchanged allowed"]
-    );
+    assert_eq!(clauses(&record, &set(TWO_A_MINUTE)), [free, free]);
 }
 
 /// SPEC [RECHECK-14]: only the frame that may have been going on is lost,
@@ -210,6 +223,79 @@ fn a_call_without_an_outcome_counts_by_its_tool() {
         );
         let clauses = clauses(&record, &set(TWO_A_MINUTE));
         assert_eq!(clauses, ["unchanged allowed", last]);
+    }
+}
+
+/// SPEC [RECHECK-11] [RECHECK-13]: each frame tells the time, whatever becomes
+/// of its Calls, and wherever their outcomes stand.
+#[test]
+fn time_passes_from_each_frame_to_the_next() {
+    let set = set(&format!(
+        "{TWO_A_MINUTE}  - {{id: never, action: deny, tool: t, role: ops}}\n"
+    ));
+    let without_id = json!({"status": "denied", "reason": "tools/call without an id"});
+    let kinds = [
+        ("u", recorded("allowed"), json!({})),
+        (
+            "t",
+            recorded("denied"),
+            json!({"decision_axes": {"role": "ops"}}),
+        ),
+        ("t", without_id, json!({})),
+    ];
+    for (tool, policy, more) in kinds {
+        for is_late in [false, true] {
+            let mut record = Record::default();
+            record.open();
+            for call in ["a", "b"] {
+                let frame = u64::from(call.as_bytes()[0]);
+                record.intent(call, "t", frame, 0).allowed(call, "t");
+            }
+            // The clock is set back behind it.
+            record.intent("between", tool, 1, 60_000);
+            let end = |record: &mut Record| {
+                record.outcome_with("between", tool, policy.clone(), more.clone());
+            };
+            if !is_late {
+                end(&mut record);
+            }
+            record.intent("c", "t", 2, 0).allowed("c", "t");
+            if is_late {
+                end(&mut record);
+            }
+            let rows = rows(&record, &set);
+            let last = rows.iter().find(|row| row.starts_with("call c ")).unwrap();
+            assert!(last.ends_with(": unchanged allowed"), "{tool} {last}");
+        }
+    }
+}
+
+/// SPEC [RECHECK-11] [RECHECK-15]: a Call without an outcome is lost sight of
+/// only where its frame has a Call that a limit decides about, which does not
+/// turn on where the outcomes of the others stand.
+#[test]
+fn a_call_without_an_outcome_in_a_frame_without_a_limit_hides_nothing() {
+    let set = set(&format!(
+        "{TWO_A_MINUTE}  - {{id: never, action: deny, tool: t, role: ops}}\n"
+    ));
+    for is_late in [false, true] {
+        let mut record = Record::default();
+        record.open();
+        record.intent("asks", "t", 1, 0).intent("lost", "u", 1, 0);
+        let end = |record: &mut Record| {
+            let more = json!({"decision_axes": {"role": "ops"}});
+            record.outcome_with("asks", "t", recorded("denied"), more);
+        };
+        if !is_late {
+            end(&mut record);
+        }
+        record.intent("c", "t", 2, 0).allowed("c", "t");
+        if is_late {
+            end(&mut record);
+        }
+        let mut clauses = clauses(&record, &set);
+        clauses.sort_unstable();
+        assert_eq!(clauses, ["unchanged allowed", "unchanged denied"]);
     }
 }
 
