@@ -33,6 +33,9 @@ pub(super) fn integer<T: FromStr + ToString>(text: &str) -> Option<T> {
 
 fn is_number(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return false;
+    }
     if text.eq_ignore_ascii_case(".inf") || text.eq_ignore_ascii_case(".nan") {
         return true;
     }
@@ -45,8 +48,7 @@ fn is_number(text: &str) -> bool {
     }
     let (mantissa, exponent) = lower.split_once('e').unwrap_or((&lower, "0"));
     let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
-    mantissa.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && mantissa.contains(|c: char| c.is_ascii_digit())
+    mantissa.contains(|c: char| c.is_ascii_digit())
         && mantissa.matches('.').count() <= 1
         && mantissa
             .bytes()

@@ -34,9 +34,9 @@ pub(super) fn checked(document: &[u8]) -> Result<&str, PolicyError> {
 
 fn is_refused(text: &str, at: usize, c: char) -> bool {
     match c {
-        '\n' | '\t' => false,
+        '\n' | '\t' | ' '..='~' => false,
         '\r' => !text[at + 1..].starts_with('\n'),
-        c if c.is_ascii() => c.is_ascii_control(),
+        c if c.is_ascii() => true,
         c => {
             c.is_control()
                 || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
