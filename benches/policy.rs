@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::Duration;
 
-use aegis::internals::{Judge, count_rules};
+use aegis::internals::{Judge, Policy, Station};
 use criterion::{Criterion, Throughput, criterion_group};
 
 mod support;
@@ -18,7 +18,7 @@ mod support;
 criterion_group! {
     name = benches;
     config = Criterion::default();
-    targets = eval, parse
+    targets = eval, station, parse
 }
 
 fn main() {
@@ -49,13 +49,42 @@ fn eval(criterion: &mut Criterion) {
     }
 }
 
+/// What comes between the reading of a frame and its intent: the verdict, and
+/// what the record says of it.
+fn station(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("policy_station");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, support::rules_by_tool()).unwrap();
+    let policy = Some(file.path());
+    let call = |tool: &str| {
+        format!(r#"{{"id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{}}}}}}"#)
+    };
+    let ping = r#"{"id":1,"method":"ping"}"#.to_owned();
+    for (name, policy, frame, goes_on) in [
+        ("ping_without_policy", None, ping.clone(), true),
+        ("ping", policy, ping, true),
+        (
+            "call_without_policy",
+            None,
+            call(support::ALLOWED_TOOL),
+            true,
+        ),
+        ("call_allowed", policy, call(support::ALLOWED_TOOL), true),
+        ("call_refused", policy, call(support::DENIED_TOOL), false),
+    ] {
+        let station = Station::of(policy, frame.as_bytes()).unwrap();
+        assert_eq!(station.pass(), goes_on, "{name}");
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(&station).pass()));
+    }
+}
+
 fn parse(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("policy_parse");
     let document = full_rules();
     group.throughput(Throughput::Bytes(document.len() as u64));
     group.sample_size(20);
     group.bench_function("ten_thousand_rules", |bencher| {
-        bencher.iter(|| count_rules(black_box(&document)).unwrap());
+        bencher.iter(|| Policy::parse(black_box(&document)).unwrap().count_rules());
     });
 }
 

@@ -1,4 +1,5 @@
-//! What verifying a record costs, beside what its signatures cost alone.
+//! What verifying a record costs, beside what its signatures cost alone, and
+//! what rechecking it does.
 //!
 //! How to read the rows: benches/README.md.
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use aegis::internals::honest_rows;
+use aegis::internals::{Policy, honest_rows};
 use aegis::sign::{PreparedKey, Signature, SigningKey};
 use aegis::verify::{Options, Verdict, verify};
 use aegis::wire::decode::{Name, Row};
@@ -25,6 +26,7 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     whole(&mut criterion);
     parts(&mut criterion);
+    recheck(&mut criterion);
     criterion.final_summary();
     println!("{}", support::load());
 }
@@ -32,7 +34,7 @@ fn main() {
 /// Full verification, and the signatures of the same record alone on as many
 /// threads, for each number of threads.
 fn whole(criterion: &mut Criterion) {
-    let record = Record::honest(record_bytes());
+    let record = Record::honest(support::record_bytes());
     let signed = Signed::of(&record);
     println!(
         "# record     {} bytes, {} lines, {} signatures\n",
@@ -75,7 +77,7 @@ fn whole(criterion: &mut Criterion) {
 
 /// What verification consists of besides signatures, on one thread.
 fn parts(criterion: &mut Criterion) {
-    let record = Record::honest(record_bytes().min(PARTS_BYTES));
+    let record = Record::honest(support::record_bytes().min(PARTS_BYTES));
     let foreign = record.in_foreign_spelling();
     let mut group = criterion.benchmark_group("verify_parts");
     group.throughput(record.throughput());
@@ -101,6 +103,25 @@ fn parts(criterion: &mut Criterion) {
             }
         });
     });
+    group.finish();
+}
+
+/// The record of `verify/honest` under another set.
+fn recheck(criterion: &mut Criterion) {
+    let record = Record::honest(support::record_bytes());
+    let mut group = criterion.benchmark_group("recheck");
+    slow(&mut group);
+    group.throughput(record.throughput());
+    for (name, document) in [
+        ("ten_thousand_rules", support::rules_by_tool()),
+        ("rate_limit", RATE_LIMIT.to_owned()),
+    ] {
+        let policy = Policy::parse(&document).unwrap();
+        assert!(policy.recheck(&record.bytes).unwrap() > 0, "{name}");
+        group.bench_function(name, |b| {
+            b.iter(|| policy.recheck(black_box(&record.bytes)).unwrap());
+        });
+    }
     group.finish();
 }
 
@@ -228,28 +249,15 @@ fn thread_counts() -> Vec<usize> {
     counts
 }
 
-/// Bytes of the record: `AEGIS_BENCH_MIB`, 64 if it is not set.
-fn record_bytes() -> usize {
-    let default = if is_measuring() { 64 } else { 1 };
-    std::env::var("AEGIS_BENCH_MIB")
-        .ok()
-        .and_then(|mib| mib.parse::<usize>().ok())
-        .unwrap_or(default)
-        .clamp(1, 200)
-        << 20
-}
-
-/// `cargo bench` says so; without it each bench runs once, to see that it
-/// does.
-fn is_measuring() -> bool {
-    std::env::args().any(|argument| argument == "--bench")
-}
-
 fn key() -> SigningKey {
     SigningKey::from_seed(&[9; 32])
 }
 
-const TOOL: &str = "read_file";
+const TOOL: &str = support::ALLOWED_TOOL;
+
+/// Every Call is counted.
+const RATE_LIMIT: &str = "rules:\n\
+     - {id: r, action: rate_limit, tool: read_file, rate: {max: 1000, per_seconds: 1}}\n";
 
 /// More than any cache holds, and quick enough for many samples.
 const PARTS_BYTES: usize = 16 << 20;

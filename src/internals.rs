@@ -2,6 +2,7 @@
 //!
 //! Unstable: whatever a bench needs stands here, for as long as it needs it.
 
+use std::hint::black_box;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -11,9 +12,12 @@ use crate::chain::file;
 use crate::chain::sink::{MemorySink, Retention, Sink};
 use crate::chain::writer::{SessionStart, Totals, Writer, system_clock};
 use crate::policy::engine::Engine;
+use crate::policy::recheck::{self, Told};
+use crate::policy::set::Set;
 use crate::policy::{self, parse};
 use crate::rpc::scan::{Scan, Scanner};
 use crate::sign::SigningKey;
+use crate::stations::{self, Bounds, Gate, Judged};
 use crate::wire::digest::{Digest, Request, Response};
 use crate::wire::facts::Durability;
 use crate::wire::line::OpenFacts;
@@ -145,13 +149,82 @@ impl Judge {
     }
 }
 
-/// How many rules the policy in `document` has.
-///
-/// # Errors
-/// When it is none.
-pub fn count_rules(document: &str) -> io::Result<usize> {
-    let set = parse::parse(document.as_bytes()).map_err(io::Error::other)?;
-    Ok(set.rules().len())
+/// The POLICY station of the relay, and a frame that comes to it.
+pub struct Station {
+    gate: Option<Gate>,
+    scan: Scan,
+}
+
+impl Station {
+    /// That of the policy in the file at `policy`, or of none.
+    ///
+    /// # Errors
+    /// When the policy cannot come into force.
+    pub fn of(policy: Option<&Path>, frame: &[u8]) -> io::Result<Self> {
+        let gate = policy.map(|path| Gate::load(path, Bounds::default()));
+        let mut scanner = Scanner::new();
+        scanner.feed(frame);
+        Ok(Self {
+            gate: gate.transpose().map_err(io::Error::other)?,
+            scan: scanner.finish(),
+        })
+    }
+
+    /// Judges the frame, a single message, and makes what the record says of
+    /// it. Whether it may go on.
+    pub fn pass(&self) -> bool {
+        match stations::policy(self.gate.as_ref(), &self.scan) {
+            Judged::Permitted(permitted) => {
+                let (_, mut grounds) = permitted.forward();
+                if let Scan::Message(message) = &self.scan
+                    && grounds.has(message)
+                    && let Some(tool) = message.params.name.as_whole()
+                {
+                    black_box(grounds.next_standing(CALL_ID, tool));
+                }
+                true
+            }
+            Judged::Refused(refused) => {
+                for part in refused.parts() {
+                    black_box(refused.standing(part));
+                }
+                false
+            }
+        }
+    }
+}
+
+/// A Policy Set.
+pub struct Policy(Set);
+
+impl Policy {
+    /// The set of `document`.
+    ///
+    /// # Errors
+    /// When it is no policy.
+    pub fn parse(document: &str) -> io::Result<Self> {
+        let set = parse::parse(document.as_bytes()).map_err(io::Error::other)?;
+        Ok(Self(set))
+    }
+
+    /// How many rules it has.
+    pub fn count_rules(&self) -> usize {
+        self.0.rules().len()
+    }
+
+    /// Rechecks a record. How many outcomes it decided about.
+    ///
+    /// # Errors
+    /// Never, since the record is in memory.
+    pub fn recheck(&self, record: &[u8]) -> io::Result<u64> {
+        let mut rows = 0;
+        recheck::recheck(record, &self.0, &recheck::Options::default(), &mut |told| {
+            if let Told::Row(row) = told {
+                rows += u64::from(black_box(row).now.is_some());
+            }
+        })?;
+        Ok(rows)
+    }
 }
 
 struct Nowhere;
@@ -169,3 +242,5 @@ impl Sink for Nowhere {
         Ok(())
     }
 }
+
+const CALL_ID: &str = "call-1000000";

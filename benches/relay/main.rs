@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout, missing_docs)]
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Command;
@@ -17,6 +17,7 @@ use peers::{echo, pass};
 use session::{AEGIS, Ask, Between, Place, Session};
 use table::{Row, table};
 
+mod judged;
 mod peers;
 mod session;
 #[path = "../support/mod.rs"]
@@ -45,9 +46,12 @@ fn main() -> io::Result<()> {
     let directory = support::directory()?;
     let key = directory.path().join("key");
     run(&["keygen", "--out"], &key)?;
+    let policy = directory.path().join("policy.yaml");
+    fs::write(&policy, support::rules_by_tool())?;
     let place = Place {
         directory: directory.path(),
         key: &key,
+        policy: &policy,
     };
     println!("{}{}", support::machine(), support::disk(directory.path()));
     if wanted("wrap_relay/ping_relayed_only") {
@@ -58,6 +62,11 @@ fn main() -> io::Result<()> {
     }
     if wanted("wrap_relay/in_flight") {
         println!("{}", in_flight(&place, effort)?);
+    }
+    for bench in judged::BENCHES {
+        if wanted(bench.id) {
+            println!("{}", bench.run(&place, effort)?);
+        }
     }
     if wanted("wrap_start") {
         println!("{}", starts(&place, effort)?);
@@ -77,6 +86,8 @@ struct Effort {
     flight: usize,
     /// Starts of each stack.
     starts: usize,
+    /// Differences of two stacks.
+    differences: usize,
 }
 
 impl Effort {
@@ -85,12 +96,14 @@ impl Effort {
         trips: 50,
         flight: 400,
         starts: 60,
+        differences: 2000,
     };
     const TRY: Self = Self {
         turns: 1,
         trips: 3,
         flight: 32,
         starts: 1,
+        differences: 2,
     };
 }
 
@@ -192,12 +205,13 @@ fn starts(place: &Place<'_>, effort: Effort) -> io::Result<String> {
         ("direct", Between::Nothing),
         ("pass_through", Between::PassThrough),
         ("aegis wrap", Between::Wrap("intent")),
+        ("aegis wrap --policy", Between::Judged("intent")),
     ];
     let mut rows = stacks.map(|(name, _)| Row::new(name));
     for number in 0..effort.starts {
         for ((_, between), row) in stacks.iter().zip(&mut rows) {
             let begun = Instant::now();
-            let audit = format!("start-{number}.aarl");
+            let audit = audit_name(&format!("start-{number}"), *between);
             let mut session = Session::start(*between, &audit, place)?;
             session.round_trip(Ask::Initialize)?;
             row.time(begun.elapsed());
@@ -232,7 +246,7 @@ fn start_all(
 fn end_all(sessions: Vec<Measured>, audit: &str, place: &Place<'_>) -> io::Result<Vec<Row>> {
     let end = |(session, row, between): Measured| {
         session.end()?;
-        if let Between::Wrap(_) = between {
+        if let Between::Wrap(_) | Between::Judged(_) = between {
             let record = place.directory.join(audit_name(audit, between));
             run(&["verify"], &record)?;
         }
@@ -244,6 +258,7 @@ fn end_all(sessions: Vec<Measured>, audit: &str, place: &Place<'_>) -> io::Resul
 fn audit_name(audit: &str, between: Between) -> String {
     match between {
         Between::Wrap(durability) => format!("{audit}-{durability}.aarl"),
+        Between::Judged(durability) => format!("{audit}-{durability}-judged.aarl"),
         Between::Nothing | Between::PassThrough => audit.to_owned(),
     }
 }

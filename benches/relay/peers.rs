@@ -23,6 +23,9 @@ pub(crate) fn echo() -> io::Result<()> {
     let mut held = 0;
     let mut answers = Vec::new();
     loop {
+        if held == buffer.len() {
+            buffer.resize(2 * held, 0);
+        }
         let read = input.read(&mut buffer[held..])?;
         if read == 0 {
             return Ok(());

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::peers;
+use super::support::{ALLOWED_TOOL, DENIED_TOOL};
 
 /// What stands between the client and the echoing server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,36 +16,46 @@ pub(crate) enum Between {
     PassThrough,
     /// `aegis wrap --durability` of this mode.
     Wrap(&'static str),
+    /// The same with `--policy`.
+    Judged(&'static str),
 }
 
 /// Where the recordings of a run are.
 pub(crate) struct Place<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) key: &'a Path,
+    /// What is judged by, where there is a judge.
+    pub(crate) policy: &'a Path,
 }
 
 impl Between {
     fn command(self, audit: &str, place: &Place<'_>) -> io::Result<Vec<OsString>> {
         let own = std::env::current_exe()?.into_os_string();
-        let server = [own.clone(), peers::ECHO.into()];
-        let before: Vec<OsString> = match self {
+        let mut command: Vec<OsString> = match self {
             Self::Nothing => Vec::new(),
-            Self::PassThrough => vec![own, peers::PASS.into()],
-            Self::Wrap(durability) => [
-                OsStr::new(AEGIS),
-                "wrap".as_ref(),
-                "--audit".as_ref(),
-                place.directory.join(audit).as_ref(),
-                "--signing-key".as_ref(),
-                place.key.as_ref(),
-                "--durability".as_ref(),
-                durability.as_ref(),
-                "--".as_ref(),
-            ]
-            .map(OsStr::to_owned)
-            .to_vec(),
+            Self::PassThrough => vec![own.clone(), peers::PASS.into()],
+            Self::Wrap(durability) | Self::Judged(durability) => {
+                let mut wrap = [
+                    OsStr::new(AEGIS),
+                    "wrap".as_ref(),
+                    "--audit".as_ref(),
+                    place.directory.join(audit).as_ref(),
+                    "--signing-key".as_ref(),
+                    place.key.as_ref(),
+                    "--durability".as_ref(),
+                    durability.as_ref(),
+                ]
+                .map(OsStr::to_owned)
+                .to_vec();
+                if let Self::Judged(_) = self {
+                    wrap.extend(["--policy".into(), place.policy.into()]);
+                }
+                wrap.push("--".into());
+                wrap
+            }
         };
-        Ok(before.into_iter().chain(server).collect())
+        command.extend([own, peers::ECHO.into()]);
+        Ok(command)
     }
 }
 
@@ -153,23 +164,38 @@ pub(crate) enum Ask {
     Initialize,
     Ping,
     ToolsCall,
+    /// The same with a mebibyte of arguments.
+    LargeCall,
+    /// Of a tool that the policy denies.
+    DeniedCall,
 }
 
 impl Ask {
     fn with_id(self, id: u64) -> String {
         let rest = match self {
             Self::Initialize => {
-                r#""method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}"#
+                r#""method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}"#.to_owned()
             }
-            Self::Ping => r#""method":"ping""#,
-            Self::ToolsCall => {
-                r#""method":"tools/call","params":{"name":"read_file","arguments":{"path":"/srv/notes/today.md","head":40}}"#
+            Self::Ping => r#""method":"ping""#.to_owned(),
+            Self::ToolsCall => call(ALLOWED_TOOL, ARGUMENTS),
+            Self::DeniedCall => call(DENIED_TOOL, ARGUMENTS),
+            Self::LargeCall => {
+                let text = "x".repeat(LARGE_BYTES);
+                call(ALLOWED_TOOL, &format!(r#"{{"text":"{text}"}}"#))
             }
         };
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},{rest}}}\n")
     }
 }
 
+fn call(tool: &str, arguments: &str) -> String {
+    format!(r#""method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}"#)
+}
+
 pub(crate) const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
+
+const ARGUMENTS: &str = r#"{"path":"/srv/notes/today.md","head":40}"#;
+
+const LARGE_BYTES: usize = 1 << 20;
 
 const BUFFER_BYTES: usize = 64 << 10;

@@ -26,8 +26,25 @@ impl Row {
         self.samples.push(count as f64 / time.as_secs_f64());
     }
 
+    /// Adds how much longer one took than the other, on average.
+    pub(crate) fn difference(&mut self, times: &[(Duration, Duration)]) {
+        let longer = |(one, other): &(Duration, Duration)| one.as_secs_f64() - other.as_secs_f64();
+        let sum: f64 = times.iter().map(longer).sum();
+        self.samples.push(sum / times.len() as f64 * 1e6);
+    }
+
     pub(crate) fn median(&mut self) -> f64 {
         self.quantile(0.5)
+    }
+
+    /// Between which samples the median of all that could be measured lies, of
+    /// twenty runs in nineteen.
+    fn interval(&mut self) -> (f64, f64) {
+        let half = 0.98 / (self.samples.len() as f64).sqrt();
+        (
+            self.quantile((0.5 - half).max(0.0)),
+            self.quantile((0.5 + half).min(1.0)),
+        )
     }
 
     fn quantile(&mut self, part: f64) -> f64 {
@@ -53,6 +70,25 @@ pub(crate) fn table(title: &str, unit: &str, floor: (&str, f64), rows: &mut [Row
             row.name,
             row.samples.len(),
             median / floor
+        ));
+    }
+    text
+}
+
+/// The rows of one bench without multiples, each with how well its median is
+/// known.
+pub(crate) fn differences(title: &str, unit: &str, rows: &mut [Row]) -> String {
+    let mut text = format!(
+        "{title} ({unit})\n{:<42} {:>6} {:>9} {:>9} {:>9}   {}\n",
+        "", "n", "p10", "median", "p90", "95 % of medians"
+    );
+    for row in rows {
+        let [p10, median, p90] = [0.1, 0.5, 0.9].map(|part| row.quantile(part));
+        let (least, most) = row.interval();
+        text.push_str(&format!(
+            "  {:<40} {:>6} {p10:>9.1} {median:>9.1} {p90:>9.1}   {least:.1} to {most:.1}\n",
+            row.name,
+            row.samples.len(),
         ));
     }
     text

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each bench uses its part")]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -49,6 +50,46 @@ pub(crate) fn disk(directory: &std::path::Path) -> String {
     let words: Vec<_> = row.split_whitespace().collect();
     format!("# disk       {}\n", words.join(" "))
 }
+
+/// Bytes of a record to read: `AEGIS_BENCH_MIB`, 64 if it is not set.
+pub(crate) fn record_bytes() -> usize {
+    let default = if is_measuring() { 64 } else { 1 };
+    std::env::var("AEGIS_BENCH_MIB")
+        .ok()
+        .and_then(|mib| mib.parse::<usize>().ok())
+        .unwrap_or(default)
+        .clamp(1, 200)
+        << 20
+}
+
+/// `cargo bench` says so; without it each bench runs once, to see that it
+/// does.
+pub(crate) fn is_measuring() -> bool {
+    std::env::args().any(|argument| argument == "--bench")
+}
+
+/// A policy of ten thousand rules, each of another tool, which `wrap` takes.
+/// The last two are of [`ALLOWED_TOOL`] and [`DENIED_TOOL`].
+pub(crate) fn rules_by_tool() -> String {
+    let mut document = "version: 1\ndefault: deny\nrules:\n".to_owned();
+    let mut rule = |id: usize, action: &str, tool: &str| {
+        // Writing to a text does not fail.
+        let _ = writeln!(document, "- {{id: r{id}, action: {action}, tool: {tool}}}");
+    };
+    for id in 0..RULES - 2 {
+        let action = if id % 2 == 0 { "allow" } else { "deny" };
+        rule(id, action, &format!("tool-{id}"));
+    }
+    rule(RULES - 2, "allow", ALLOWED_TOOL);
+    rule(RULES - 1, "deny", DENIED_TOOL);
+    document
+}
+
+pub(crate) const ALLOWED_TOOL: &str = "read_file";
+
+pub(crate) const DENIED_TOOL: &str = "exec";
+
+const RULES: usize = 10_000;
 
 /// What a program prints, or `unknown`.
 fn said(program: &str, args: &[&str]) -> String {

@@ -1,5 +1,7 @@
 //! What is known of a Call's verdict, and how a Call ends (SPEC §5.5).
 
+use std::sync::LazyLock;
+
 use crate::wire::digest::{Digest, PolicySet, Response, Text, ToolDefinition};
 use crate::wire::grant::Grant;
 use crate::wire::outcome::{
@@ -31,27 +33,14 @@ pub(crate) struct Standing {
 impl Standing {
     /// Of a Call that nobody has judged.
     pub(crate) fn not_evaluated() -> Self {
-        Self {
-            policy: Policy::Denied {
-                reason: NOT_EVALUATED.to_owned(),
-            },
-            capability: not_granted(NOT_EVALUATED),
-            policy_set_hash: stand_in_hash(),
-            decision_axes: DecisionAxes::default(),
-            tool_digest: None,
-            resumes: None,
-            shadow: None,
-        }
+        let reason = NOT_EVALUATED.to_owned();
+        Self::of(Policy::Denied { reason }, not_granted(NOT_EVALUATED))
     }
 
     /// Of a Call that is relayed without a Policy Set, of the tool with this
     /// whole name: allowed, under a Grant of nothing.
     pub(crate) fn passed_through(call_id: &str, tool: &str) -> Self {
-        Self {
-            policy: Policy::Allowed,
-            capability: relayed(call_id, tool),
-            ..Self::not_evaluated()
-        }
+        Self::of(Policy::Allowed, relayed(call_id, tool))
     }
 
     /// Of a Call that a Policy Set allowed and that is relayed.
@@ -74,12 +63,11 @@ impl Standing {
         policy_set_hash: Digest<PolicySet>,
         decision_axes: DecisionAxes,
     ) -> Self {
+        let capability = not_granted("policy blocked before capability");
         Self {
-            policy,
-            capability: not_granted("policy blocked before capability"),
             policy_set_hash,
             decision_axes,
-            ..Self::not_evaluated()
+            ..Self::of(policy, capability)
         }
     }
 
@@ -90,10 +78,22 @@ impl Standing {
         decision_axes: DecisionAxes,
     ) -> Self {
         Self {
-            policy: Policy::Allowed,
             policy_set_hash,
             decision_axes,
-            ..Self::not_evaluated()
+            ..Self::of(Policy::Allowed, not_granted(NOT_EVALUATED))
+        }
+    }
+
+    /// Of a Call that no Policy Set has judged.
+    fn of(policy: Policy, capability: Capability) -> Self {
+        Self {
+            policy,
+            capability,
+            policy_set_hash: stand_in_hash(),
+            decision_axes: DecisionAxes::default(),
+            tool_digest: None,
+            resumes: None,
+            shadow: None,
         }
     }
 }
@@ -149,7 +149,10 @@ pub(super) const SMALL_BYTES: usize = 4 << 10;
 /// The `policy_set_hash` that says that no Policy Set was evaluated
 /// (SPEC §6.2).
 pub(crate) fn stand_in_hash() -> Digest<PolicySet> {
-    Digest::of(b"aegis-wrap-passthrough-v0")
+    // Asked for by every Call.
+    static HASH: LazyLock<Digest<PolicySet>> =
+        LazyLock::new(|| Digest::of(b"aegis-wrap-passthrough-v0"));
+    *HASH
 }
 
 fn not_granted(reason: &str) -> Capability {

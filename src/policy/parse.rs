@@ -182,8 +182,9 @@ pub(crate) fn parse(document: &[u8]) -> Result<Set, PolicyError> {
     let mut ids = HashMap::with_capacity(document.rules.len());
     let mut rules = Vec::with_capacity(document.rules.len());
     for rule in document.rules {
-        let Placed { value: id, at } = rule.id.clone();
+        let Placed { value: id, at } = &rule.id;
         if let Some(first_line) = ids.insert(id.clone(), at.line) {
+            let (id, at) = (id.clone(), *at);
             return Err(PolicyError::new(at, Fault::DuplicateId { id, first_line }));
         }
         rules.push(validated(rule)?);

@@ -154,8 +154,12 @@ fn intern(values: &mut HashMap<String, Value>, constrained: Option<&str>) -> Val
     let Some(text) = constrained else {
         return ANY;
     };
+    if let Some(known) = values.get(text) {
+        return *known;
+    }
     let next = Value::try_from(values.len() + 1).unwrap_or(Value::MAX);
-    *values.entry(text.to_owned()).or_insert(next)
+    values.insert(text.to_owned(), next);
+    next
 }
 
 /// Why a Call is refused that no rule matches.

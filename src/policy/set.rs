@@ -1,6 +1,6 @@
 //! A validated Policy Set and its hash (SPEC §6).
 
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 
 use super::select::Index;
 use crate::wire::digest::{self, Digest};
@@ -243,26 +243,31 @@ impl<'a> Members<'a> {
 
     fn text<'t>(&mut self, name: &str, value: impl Into<Option<&'t str>>) {
         if let Some(value) = value.into() {
-            let spelt = serde_json::Value::from(value).to_string();
-            self.member(name, &spelt);
+            self.member(name, serde_json::Value::from(value));
         }
     }
 
     fn number(&mut self, name: &str, value: Option<impl Display>) {
         if let Some(value) = value {
-            self.member(name, &format!("\"{value}\""));
+            self.member(name, format_args!("\"{value}\""));
         }
     }
 
     fn object(&mut self, name: &str, members: impl FnOnce(&mut Members<'_>)) {
-        let mut inside = String::from("{");
-        members(&mut Members::new(&mut inside));
-        inside.push('}');
-        self.member(name, &inside);
+        self.name(name);
+        self.out.push('{');
+        members(&mut Members::new(self.out));
+        self.out.push('}');
     }
 
-    fn member(&mut self, name: &str, spelt: &str) {
-        for part in [self.separator, "\"", name, "\":", spelt] {
+    fn member(&mut self, name: &str, spelt: impl Display) {
+        self.name(name);
+        // A text takes whatever is written to it.
+        let _ = write!(self.out, "{spelt}");
+    }
+
+    fn name(&mut self, name: &str) {
+        for part in [self.separator, "\"", name, "\":"] {
             self.out.push_str(part);
         }
         self.separator = ",";

@@ -1,9 +1,9 @@
 //! What a scalar of a document stands for.
 //!
 //! YAML readers disagree about plain scalars: `yes` is a truth value to one
-//! and a text to another, `010` is eight or ten, `1:30` is ninety. A policy means the same to
-//! all of them, so a plain scalar that some reader takes for something else is
-//! no text here, and a number has one spelling.
+//! and a text to another, `010` is eight or ten, `1:30` is ninety. A policy
+//! means the same to all of them, so a plain scalar that some reader takes for
+//! something else is no text here, and a number has one spelling.
 
 use std::str::FromStr;
 
@@ -39,6 +39,12 @@ fn is_number(text: &str) -> bool {
     let signless = text.strip_prefix(['-', '+']);
     let has_sign = signless.is_some();
     let text = signless.unwrap_or(text);
+    // Most texts are told by how they begin. Behind a sign some readers see a
+    // number in `_` too.
+    let begins = |c: char| c.is_ascii_digit() || c == '.' || has_sign && c == '_';
+    if !text.starts_with(begins) {
+        return false;
+    }
     if text.eq_ignore_ascii_case(".inf") || text.eq_ignore_ascii_case(".nan") {
         return true;
     }
@@ -54,9 +60,7 @@ fn is_number(text: &str) -> bool {
     }
     let (mantissa, exponent) = lower.split_once('e').unwrap_or((&lower, "0"));
     let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
-    // Behind a sign or a point some readers see a number in `_` alone.
-    mantissa.starts_with(|c: char| c.is_ascii_digit() || c == '.' || has_sign && c == '_')
-        && mantissa.contains(|c: char| c.is_ascii_digit() || c == '_')
+    mantissa.contains(|c: char| c.is_ascii_digit() || c == '_')
         && mantissa.matches('.').count() <= 1
         && mantissa
             .bytes()

@@ -34,9 +34,9 @@ pub(super) fn checked(document: &[u8]) -> Result<&str, PolicyError> {
 
 fn is_refused(text: &str, at: usize, c: char) -> bool {
     match c {
-        '\n' | '\t' => false,
+        '\n' | '\t' | ' '..='~' => false,
         '\r' => !text[at + 1..].starts_with('\n'),
-        c if c.is_ascii() => c.is_ascii_control(),
+        c if c.is_ascii() => true,
         c => {
             c.is_control()
                 || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -52,6 +52,9 @@ fn why(c: char) -> String {
         '\0' => "NUL character; save the file as UTF-8 text".to_owned(),
         '\r' => "carriage return without a line feed, which some readers take for the end of a \
                  line and others do not; end lines with a line feed"
+            .to_owned(),
+        '\t' => "a tab, which some readers take for spaces and others refuse; use spaces, or \
+                 write it as `\\t` in double quotes"
             .to_owned(),
         _ => format!(
             "character U+{code:04X}, which does not show or reorders what does; remove it, or \

@@ -171,7 +171,7 @@ fn a_start_that_fails_halfway_leaves_no_server() {
     let mut halfway = 0;
     // What is too much at some limit is the stack of a thread.
     for limit_kib in (4 << 10..256 << 10).step_by(512) {
-        let setup = Setup::command(&["sh", "-c", "sleep 600; :", file]);
+        let setup = Setup::command(&["tail", "-f", file]);
         let mut wrap = launch(&setup, &format!("ulimit -v {limit_kib}"));
         let input = wrap.stdin.take();
         let mut stderr = BufReader::new(wrap.stderr.take().unwrap());
