@@ -35,6 +35,8 @@ use crate::stations::Gate;
 /// When there was no session: the record could not be opened, or the child
 /// could not be started.
 pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
+    // Before the policy is read, which takes a while if it is long.
+    let asked_early = bear_sigusr1()?;
     let policy = match &wrap.policy {
         None => None,
         Some(policy) => Some((policy, opening::gate(policy)?)),
@@ -46,6 +48,9 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let gate = policy.as_ref().map(|(_, gate)| gate);
     let reload = Reload::new(wrap.policy.as_ref(), gate);
     listen_to_signals(sender.clone(), orphans.clone(), reload.clone())?;
+    if asked_early.load(Ordering::SeqCst) {
+        reload.ask();
+    }
     let limits = opening::frame_limits(&wrap);
     let writer = wrap
         .audit
@@ -140,6 +145,15 @@ fn start(
             Err(error)
         }
     }
+}
+
+/// From now on SIGUSR1 ends nothing. Tells whether it came.
+fn bear_sigusr1() -> io::Result<Arc<AtomicBool>> {
+    let came = Arc::default();
+    if ignored_signals() >> (SIGUSR1 - 1) & 1 == 0 {
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&came))?;
+    }
+    Ok(came)
 }
 
 fn listen_to_signals(
