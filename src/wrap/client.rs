@@ -102,6 +102,24 @@ impl Write for Taken {
     }
 }
 
+/// Returns once the client has closed the pipe that it writes to, or has ended,
+/// however much of what it wrote was not read yet. Of a socket that it has shut
+/// for writing only, that is seen where all was read.
+pub(super) fn wait_for_hang_up(input: &File) -> io::Result<()> {
+    loop {
+        // No event is asked for; this one is told all the same.
+        let mut end = [PollFd::new(input, PollFlags::empty())];
+        match poll(&mut end, None) {
+            Ok(_) if end[0].revents().contains(PollFlags::HUP) => return Ok(()),
+            Ok(_) if end[0].revents().is_empty() => {}
+            // It cannot be polled, or has failed, which reading it tells.
+            Ok(_) => return Err(io::ErrorKind::InvalidInput.into()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 fn wait(file: &File, until: PollFlags) -> io::Result<()> {
     match poll(&mut [PollFd::new(file, until)], None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),

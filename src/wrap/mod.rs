@@ -193,6 +193,9 @@ enum Notice {
     ChildInputGone,
     /// The client does not read any more.
     ClientGone,
+    /// The client does not write any more, whether or not all was read that it
+    /// wrote.
+    ClientHungUp,
     /// The child has exited.
     ChildExited,
     /// aegis was sent this signal.

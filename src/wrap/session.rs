@@ -15,7 +15,7 @@ use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
 use super::child::{self, Orphans, Pipes, Wrapped, exit_code};
-use super::client::{Given, ToClient};
+use super::client::{Given, ToClient, wait_for_hang_up};
 use super::lane::{Stop, relay};
 use super::listings::Listings;
 use super::pending::{MAX_OPEN, Pending};
@@ -35,6 +35,8 @@ use crate::stations::Gate;
 /// When there was no session: the record could not be opened, or the child
 /// could not be started.
 pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
+    // Before the policy is read, which takes a while if it is long.
+    let asked_early = bear_sigusr1()?;
     let policy = match &wrap.policy {
         None => None,
         Some(policy) => Some((policy, opening::gate(policy)?)),
@@ -46,6 +48,9 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let gate = policy.as_ref().map(|(_, gate)| gate);
     let reload = Reload::new(wrap.policy.as_ref(), gate);
     listen_to_signals(sender.clone(), orphans.clone(), reload.clone())?;
+    if asked_early.load(Ordering::SeqCst) {
+        reload.ask();
+    }
     let limits = opening::frame_limits(&wrap);
     let writer = wrap
         .audit
@@ -142,6 +147,15 @@ fn start(
     }
 }
 
+/// From now on SIGUSR1 ends nothing. Tells whether it came.
+fn bear_sigusr1() -> io::Result<Arc<AtomicBool>> {
+    let came = Arc::default();
+    if ignored_signals() >> (SIGUSR1 - 1) & 1 == 0 {
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&came))?;
+    }
+    Ok(came)
+}
+
 fn listen_to_signals(
     notices: Sender<Notice>,
     orphans: Orphans,
@@ -199,7 +213,15 @@ fn start_lanes(
         })?;
     }
     let (asks, answers) = (Arc::clone(shared), Arc::clone(shared));
-    let input = client.input;
+    let (input, leaves) = (client.input, Arc::clone(shared));
+    let end = input.try_clone()?;
+    thread::Builder::new()
+        .name("hang-up".to_owned())
+        .spawn(move || {
+            if wait_for_hang_up(&end).is_ok() {
+                leaves.notify(Notice::ClientHungUp);
+            }
+        })?;
     let output = ToClient::new(client.output, shared);
     let refusals = output.clone();
     let deny = enforcement.map_or_else(Deny::default, |policy| policy.deny);
@@ -290,6 +312,8 @@ impl Session {
                 self.state.child_done = true;
                 self.wait_at_most(if self.state.client_left { GRACE } else { DRAIN });
             }
+            // The lane from it may be held up, and not see the end for ever.
+            Notice::ClientHungUp => self.client_leaves(),
             Notice::ChildInputGone => {}
             Notice::ClientGone => {
                 self.client_leaves();
@@ -331,10 +355,8 @@ impl Session {
 
     /// The client leaves: the silence of the child counts from here.
     fn client_leaves(&mut self) {
-        if !self.state.client_left {
-            self.state.client_left = true;
-            self.shared.child_spoke();
-        }
+        self.state.client_left = true;
+        self.shared.child_spoke();
     }
 
     fn wait_at_most(&mut self, time: Duration) {

@@ -63,7 +63,8 @@ def attacks():
     add("proto-params", call("proto-params").replace('"params":{', '"params":{"__proto__":{"name":"danger","arguments":{"case":"proto-params"}},"x":{').replace("}}}", "}}}}"))
 
     for name, method in [("method-upper", '"TOOLS/CALL"'), ("method-space", '"tools/call "'), ("method-tab", r'"\ttools/call"'),
-                         ("method-nul-tail", r'"tools/call\u0000x"'), ("method-array", '["tools/call"]')]:
+                         ("method-nul-tail", r'"tools/call\u0000x"'), ("method-nul-head", r'"\u0000tools/call"'),
+                         ("method-bom-head", r'"\ufefftools/call"'), ("method-bom-tail", r'"tools/call\ufeff"'), ("method-array", '["tools/call"]')]:
         add(name, call(name, method=method))
 
     for name, value in [("nan", "NaN"), ("infinity", "Infinity"), ("minus-infinity", "-Infinity"), ("hex", "0x10"), ("plus", "+1"),

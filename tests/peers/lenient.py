@@ -30,6 +30,8 @@ def flattened(pairs):
     return found
 
 
+# What JavaScript and Java trim between them.
+BLANKS = "".join(map(chr, range(0x21))) + "\u00a0\u1680\u2028\u2029\u3000\ufeff"
 HOOKS = [dict, first_wins, case_folded, flattened]
 
 
@@ -71,7 +73,7 @@ def messages(value):
 def word(value):
     if isinstance(value, list) and value:
         value = value[0]
-    return str(value).split("\0")[0].strip().lower()
+    return str(value).lstrip("\0").split("\0")[0].strip(BLANKS).lower()
 
 
 def called(message):

@@ -7,6 +7,7 @@ use std::mem;
 
 use super::Reason;
 use crate::rpc::message::Cut;
+use crate::wire::escape::is_printable;
 
 /// The members of all open objects.
 ///
@@ -141,11 +142,18 @@ pub(super) fn is_near_miss(key: &str) -> bool {
     key == "__proto__" || key.contains('\0') || WATCHED.iter().any(|name| is_alike(key, name))
 }
 
-/// Whether `text` is `word` but for case and what stands around it.
+/// Whether `text` is `word` but for case and what stands around it: blanks,
+/// controls, and what does not show. Of the last, JavaScript's `trim` takes
+/// U+FEFF away, and trims of other languages, or of older Unicode, more.
 pub(super) fn is_alike(text: &str, word: &str) -> bool {
-    let bare = text.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    let bare = text.trim_matches(is_trimmed);
     // A letter that folds to an ASCII one has at most three bytes.
     bare.len() <= 3 * word.len() && bare.chars().map(fold).eq(word.chars())
+}
+
+/// Whether some peer may trim it.
+pub(super) fn is_trimmed(letter: char) -> bool {
+    letter.is_whitespace() || !is_printable(letter)
 }
 
 /// Up to 16 bytes as two numbers, which with the length determine them: the

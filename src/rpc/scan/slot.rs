@@ -2,7 +2,7 @@
 
 use super::Reason;
 use super::capture::Capture;
-use super::keys::is_alike;
+use super::keys::{is_alike, is_trimmed};
 use crate::rpc::message::{Member, Message, RpcId, Sum, TOOLS_CALL};
 
 /// What an open object or array is to the message.
@@ -213,7 +213,9 @@ pub(super) fn settle(message: &mut Message) -> Result<(), Reason> {
         Member::Absent => Ok(()),
         Member::NotAString => Err(Reason::OddMethod),
         Member::Text(method) => {
-            let read = method.head().split('\0').next().unwrap_or_default();
+            // A NUL ends it for some; for others one before it is trimmed.
+            let begun = method.head().trim_start_matches(is_trimmed);
+            let read = begun.split('\0').next().unwrap_or_default();
             let odd = !message.is_tools_call() && is_alike(read, TOOLS_CALL);
             // Longer than any method, so that its end was not looked at.
             if odd || method.cut().is_some() {

@@ -230,6 +230,50 @@ fn a_client_that_is_gone_ends_the_session() {
     ended.record.assert_verified();
 }
 
+/// The three ways in which frames of the client are held up, each of which
+/// hides the end that stands behind them.
+#[test]
+fn a_client_that_leaves_while_the_child_takes_nothing_ends_the_session() {
+    let setup = Setup::command(&["sleep", "1000"]);
+    let mut session = setup.start_unread();
+    let long = session.call(1, "echo", json!({"text": "a".repeat(200_000)}));
+    session.call(2, "echo", json!({"text": "b"}));
+    super::harness::until("the intent", || setup.record().intents().count() > 0);
+    session.close_output();
+    let ended = session.finish();
+    ended.assert_exit(128 + 9);
+    ended.record.assert_verified();
+    let reason = "client closed stdin; child did not answer within the shutdown grace";
+    assert_unanswered(ended.record.outcome(&long), "none", reason);
+}
+
+#[test]
+fn a_client_that_leaves_while_too_many_calls_are_open_ends_the_session() {
+    let setup = Setup::server(&[]);
+    let mut session = setup.start();
+    let calls = (0..4100).map(|id| format!("{}\n", super::harness::call(id, "never", json!({}))));
+    session.send(calls.collect::<String>().as_bytes());
+    super::harness::until("the bound", || setup.record().intents().count() == 4096);
+    let ended = session.finish();
+    ended.assert_exit(128 + 9);
+    ended.record.assert_verified();
+    assert_eq!(ended.record.intents().count(), 4096);
+}
+
+#[test]
+fn a_client_that_leaves_its_refusals_unread_ends_the_session() {
+    let policy = "rules: [{id: no-echo, action: deny, tool: echo}]";
+    let setup = super::gate::behind(Setup::server(&[]), policy, &[]);
+    let mut session = setup.start_unread();
+    // They fit in a pipe, and their refusals do not.
+    for id in 0..600 {
+        session.call(id, "echo", json!({}));
+    }
+    let ended = session.finish();
+    ended.assert_exit(128 + 9);
+    ended.record.assert_verified();
+}
+
 #[test]
 fn a_slow_client_gets_all_of_the_last_answer() {
     let answer = "head -c 12000000 /dev/zero | tr '\\0' x; exit 3";

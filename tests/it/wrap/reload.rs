@@ -329,6 +329,41 @@ fn whoever_sends_the_signal_is_told_with_and_without_a_change() {
     assert_reloads(&ended, 1);
 }
 
+/// SPEC [RELOAD-4].
+#[test]
+fn the_signal_ends_nothing_while_the_policy_is_still_read() {
+    const RULES: usize = 20_000;
+    let rules = (0..RULES).map(|n| format!("- {{id: r{n}, action: deny, tool: t{n}}}\n"));
+    let long = format!("rules:\n{}", rules.collect::<String>());
+    let (setup, path) = setup(&[]);
+    // The fault is found last, so nothing but the signal can end it before.
+    fs::write(&path, format!("{long}- {{id: r0, action: deny}}\n")).unwrap();
+    let mut session = setup.start();
+    wait_until_the_signal_is_borne(&session);
+    session.signal(Signal::USR1);
+    assert_eq!(session.wait_status().code(), Some(1));
+    // Whoever asked so early is answered too.
+    fs::write(&path, long).unwrap();
+    let mut session = setup.start();
+    wait_until_the_signal_is_borne(&session);
+    session.signal(Signal::USR1);
+    session.stderr_line("aegis wrap: policy unchanged: ");
+    session.finish().assert_exit(0);
+}
+
+/// Waits until aegis catches SIGUSR1; one that ended before never does.
+#[track_caller]
+fn wait_until_the_signal_is_borne(session: &Session<'_>) {
+    let status = format!("/proc/{}/status", session.pid().as_raw_nonzero());
+    super::harness::until("the handler of SIGUSR1", || {
+        let status = fs::read_to_string(&status).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let caught = caught.expect("it ended before it bore the signal");
+        caught >> (Signal::USR1.as_raw() - 1) & 1 == 1
+    });
+}
+
 /// SPEC [RELOAD-4] [RELOAD-6].
 #[test]
 fn without_a_policy_the_signal_is_answered_and_ends_nothing() {

@@ -281,6 +281,9 @@ fn near_misses_of_deciding_names_are_refused_where_they_decide() {
         " method",
         "Params\\n",
         "id\u{a0}",
+        "\u{feff}method",
+        "params\\ufeff",
+        "name\u{200b}",
         "__proto__",
     ] {
         for frame in [
@@ -335,7 +338,14 @@ fn methods_that_some_peers_take_for_a_call_are_refused() {
         r#""tools/call\n""#,
         r#""tools/call\u0000""#,
         r#""tools/call\u0000 and more""#,
+        r#""\u0000tools/call""#,
+        r#""\u0000 \u0000tools/call\u0000 and more""#,
+        r#"" \u0000\u001fTools/Call""#,
         "\"tools/call\u{a0}\"",
+        r#""tools/call\ufeff""#,
+        "\"\u{feff}tools/call\"",
+        "\"\u{180e}tools/call\u{200b}\"",
+        "\"\u{2060}\u{ad}tools/call\"",
         "\"tool\u{17f}/call\"",
         &format!("\"{}tools/call\"", " ".repeat(2000)),
         &format!("\"tools/call\\u0000{}\"", "x".repeat(2000)),
@@ -353,6 +363,10 @@ fn methods_that_some_peers_take_for_a_call_are_refused() {
         "tools",
         "tools/list",
         "tools /call",
+        "tools\u{feff}/call",
+        "\\u0000tools/list",
+        "x\\u0000tools/call",
+        "\\u0000",
         "",
     ] {
         assert!(
