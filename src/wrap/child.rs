@@ -1,7 +1,7 @@
 //! The wrapped process, its group, and whatever it leaves behind.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
+use super::Shared;
 use crate::wire::escape::{Escaped, EscapedPath};
 
 /// The wrapped process, not reaped yet, so that its id is nobody else's.
@@ -32,6 +33,43 @@ pub(super) struct Pipes {
     pub(super) stdin: ChildStdin,
     pub(super) stdout: ChildStdout,
     pub(super) stderr: Option<std::process::ChildStderr>,
+}
+
+/// What the child reads from.
+///
+/// Each [`PIECE_BYTES`] that it takes count against silence, so that a slow
+/// child gets all of a large call although the client has left. Less than that
+/// does not, lest one that takes byte by byte outlive a client that is gone.
+pub(super) struct ToChild {
+    input: ChildStdin,
+    shared: Arc<Shared>,
+    uncounted: usize,
+}
+
+impl ToChild {
+    pub(super) fn new(input: ChildStdin, shared: &Arc<Shared>) -> Self {
+        Self {
+            input,
+            shared: Arc::clone(shared),
+            uncounted: 0,
+        }
+    }
+}
+
+impl Write for ToChild {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.input.write(&bytes[..bytes.len().min(PIECE_BYTES)])?;
+        self.uncounted += taken;
+        if self.uncounted >= PIECE_BYTES {
+            self.uncounted = 0;
+            self.shared.child_spoke();
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Starts `command` in a process group of its own. Its standard error is ours
@@ -225,3 +263,6 @@ const ORPHANS_WAIT: Duration = Duration::from_secs(1);
 
 /// How long they are left to die before they are looked for again.
 const ORPHANS_PAUSE: Duration = Duration::from_millis(1);
+
+/// Bytes that a child that is alive takes at a time.
+const PIECE_BYTES: usize = 64 << 10;

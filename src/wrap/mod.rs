@@ -150,8 +150,9 @@ struct Shared {
     /// Set when the end of the session begins: what is open then is concluded,
     /// so nothing may go on any more.
     over: AtomicBool,
-    /// When the child last said something, or the client took some of it, in
-    /// milliseconds since `begun`.
+    /// When the child last said something, the client took some of it, or the
+    /// child took a piece of what is meant for it, in milliseconds since
+    /// `begun`.
     spoke_ms: AtomicU64,
 }
 

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGSYS, SIGTERM, SIGUSR1, SIG
 use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
-use super::child::{self, Orphans, Pipes, Wrapped, exit_code};
+use super::child::{self, Orphans, Pipes, ToChild, Wrapped, exit_code};
 use super::client::{Given, ToClient, wait_for_hang_up};
 use super::lane::{Stop, relay};
 use super::listings::Listings;
@@ -224,6 +224,7 @@ fn start_lanes(
         })?;
     let output = ToClient::new(client.output, shared);
     let refusals = output.clone();
+    let mut stdin = ToChild::new(pipes.stdin, shared);
     let deny = enforcement.map_or_else(Deny::default, |policy| policy.deny);
     let hides_denied = enforcement.is_some_and(|policy| policy.hide_denied);
     let requests_limits = limits.clone();
@@ -232,7 +233,6 @@ fn start_lanes(
         .spawn(move || {
             let mut frames = FrameReader::new(Given(input), requests_limits);
             let mut station = Requests::new(Arc::clone(&asks), deny);
-            let mut stdin = pipes.stdin;
             let stop = relay(&mut frames, &mut stdin, refusals, &mut station);
             asks.notify(Notice::Requests(stop));
             // Only now: a child that leaves at the end of its input must not be

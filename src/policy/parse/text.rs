@@ -34,7 +34,7 @@ pub(super) fn checked(document: &[u8]) -> Result<&str, PolicyError> {
 
 fn is_refused(text: &str, at: usize, c: char) -> bool {
     match c {
-        '\n' | '\t' | ' '..='~' => false,
+        '\n' | ' '..='~' => false,
         '\r' => !text[at + 1..].starts_with('\n'),
         c if c.is_ascii() => true,
         c => {

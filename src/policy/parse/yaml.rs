@@ -146,11 +146,6 @@ fn position(marker: &Marker) -> Position {
 /// What is wrong with the YAML, and what to do.
 fn words(kind: &ErrorKind) -> String {
     let words = match kind {
-        ErrorKind::TabNotAllowed
-        | ErrorKind::TabInBlockIndentation
-        | ErrorKind::TabInIndentation
-        | ErrorKind::TabAtBlockScalarStart
-        | ErrorKind::TabInPlainScalar => "a tab stands where YAML wants spaces; indent with spaces",
         ErrorKind::UnknownAnchor => NO_ANCHORS,
         ErrorKind::MissingAnchorOrAliasName => {
             "`*` or `&` without quotes; write `\"*\"` for any, or leave the axis out"

@@ -197,6 +197,37 @@ fn frames_of_the_child_lengthen_the_grace() {
 }
 
 #[test]
+fn what_the_child_takes_lengthens_the_grace() {
+    // The end of the client is noticed while most of the call is still to be
+    // taken. Each pause is shorter than the grace, all of them are longer.
+    let script = concat!(
+        "for i in 1 2 3 4; do sleep 1.5; head -c 150000 >/dev/null; done;",
+        r#"echo '{"id":1,"result":{}}'; exit 4"#
+    );
+    let setup = Setup::command(&["sh", "-c", script]);
+    let mut session = setup.start();
+    let request = session.call(1, "t", json!({"text": "a".repeat(600_000)}));
+    let ended = session.finish();
+    ended.assert_exit(4);
+    ended.record.assert_verified();
+    let outcome = ended.record.outcome(&request);
+    assert_eq!(outcome["answer"], json!({"kind": "result"}));
+}
+
+#[test]
+fn a_child_that_takes_too_little_is_killed_after_the_grace() {
+    let script = "while head -c 1000 >/dev/null; do sleep 0.5; done";
+    let setup = Setup::command(&["sh", "-c", script]);
+    let mut session = setup.start();
+    let request = session.call(1, "t", json!({"text": "a".repeat(600_000)}));
+    let ended = session.finish();
+    ended.assert_exit(128 + 9);
+    ended.record.assert_verified();
+    let reason = "client closed stdin; child did not answer within the shutdown grace";
+    assert_unanswered(ended.record.outcome(&request), "none", reason);
+}
+
+#[test]
 fn a_child_that_stays_silent_is_killed_after_the_grace() {
     let setup = Setup::server(&["--ignore-eof"]);
     let mut session = setup.start();
