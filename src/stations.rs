@@ -131,12 +131,13 @@ impl Gate {
         Ok(Change::Replaced { from, to })
     }
 
-    /// Whether a Call of this tool would be denied outright, by a rule or by
-    /// default. Nothing is counted, and no approval is asked for.
-    #[allow(dead_code, reason = "no tool is hidden yet")]
-    pub(crate) fn would_deny(&self, tool: &str) -> bool {
+    /// Tells of which tools a Call would be denied outright, by a rule or by
+    /// default. Nothing is counted, and no approval is asked for. It goes by the
+    /// set that is in force now, also when another one takes its place: whoever
+    /// asks twice about a tool is told the same.
+    pub(crate) fn denials(&self) -> impl Fn(&str) -> bool + use<> {
         let set = self.engine.set();
-        match set.select(&Request::tool(tool)) {
+        move |tool| match set.select(&Request::tool(tool)) {
             Some(rule) => rule.action == Action::Deny,
             None => set.default() == Default::Deny,
         }

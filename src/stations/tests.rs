@@ -258,13 +258,22 @@ fn a_tool_is_hidden_only_if_it_is_denied_outright() {
     let gate = Gate::of(POLICY, Mode::Enforce);
     for (tool, hidden) in [("rm", true), ("few", false), ("ask", false), ("t", false)] {
         for _ in 0..3 {
-            assert_eq!(gate.would_deny(tool), hidden, "{tool}");
+            assert_eq!(gate.denials()(tool), hidden, "{tool}");
         }
     }
     // Asking has spent nothing.
     assert_eq!(judge(&gate, &call("1", "few")), []);
     assert_eq!(judge(&gate, &call("1", "few")), []);
-    assert!(Gate::of("default: deny", Mode::Enforce).would_deny("t"));
+    assert!(Gate::of("default: deny", Mode::Enforce).denials()("t"));
+}
+
+#[test]
+fn what_is_hidden_of_an_answer_is_told_by_one_set() {
+    let gate = Gate::of("default: deny", Mode::Enforce);
+    let before = gate.denials();
+    gate.take_over(b"default: allow").unwrap();
+    assert!(before("t"));
+    assert!(!gate.denials()("t"));
 }
 
 #[test]

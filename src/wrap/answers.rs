@@ -20,6 +20,7 @@ use crate::chain::writer::ChainError;
 use crate::rpc::frame::Frame;
 use crate::rpc::message::{Kind, Message, RpcId};
 use crate::rpc::scan::{Scan, Scanner};
+use crate::stations::Gate;
 use crate::wire::digest::{Digest, Response};
 use crate::wire::outcome::{Answer, AnswerKind};
 
@@ -76,8 +77,9 @@ impl Answers {
     fn show(&self, frame: &Frame, messages: &[Message]) -> Option<Vec<u8>> {
         let Shared { listings, gate, .. } = &*self.shared;
         let gate = gate.as_ref().filter(|_| self.hides_denied);
+        let denied = gate.map(Gate::denials);
         let mut line = listings.answered(messages, frame.in_memory(), |tool| {
-            gate.is_some_and(|gate| gate.would_deny(tool))
+            denied.as_ref().is_some_and(|denies| denies(tool))
         })?;
         line.push(b'\n');
         Some(line)

@@ -91,7 +91,7 @@ impl Listings {
     /// Takes note of what a frame of the child, of which `messages` were read,
     /// shows to the client; `bytes` are those of the frame, unless it is too
     /// long to be held. Returns what is to go on in its place when it shows a
-    /// tool that is `hidden`.
+    /// tool that is `hidden`, which has to say the same of a tool each time.
     pub(super) fn answered(
         &self,
         messages: &[Message],

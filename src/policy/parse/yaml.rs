@@ -77,8 +77,12 @@ impl<'a> Nodes<'a> {
         let (node, anchor, tag) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_plain = style == ScalarStyle::Plain;
-                if style == ScalarStyle::DoubleQuoted {
-                    self.check_escapes(&span)?;
+                match style {
+                    ScalarStyle::DoubleQuoted => self.check_escapes(&span)?,
+                    ScalarStyle::Literal | ScalarStyle::Folded if text.ends_with('\n') => {
+                        self.check_line_end(&span)?;
+                    }
+                    _ => {}
                 }
                 (Node::Scalar(Scalar { text, is_plain }), anchor, tag)
             }
@@ -118,6 +122,19 @@ impl<'a> Nodes<'a> {
             )),
             None => Ok(()),
         }
+    }
+
+    /// That the line end of a text in a block is there, and not the end of the
+    /// file in its place, which only some readers take for one.
+    fn check_line_end(&self, span: &Span) -> Result<(), PolicyError> {
+        let is_last = span
+            .byte_range()
+            .is_some_and(|range| range.end >= self.text.len());
+        if is_last && !self.text.ends_with('\n') {
+            let end = text::position(self.text, self.text.len());
+            return Err(PolicyError::parse(end, NO_LINE_END));
+        }
+        Ok(())
     }
 
     /// That nothing follows the root.
@@ -188,7 +205,16 @@ fn words(kind: &ErrorKind) -> String {
         | ErrorKind::InvalidLowSurrogate
         | ErrorKind::MissingLowSurrogate
         | ErrorKind::UnpairedLowSurrogate
-        | ErrorKind::InvalidUnicodeEscape => "an escape in double quotes that is no character",
+        | ErrorKind::InvalidUnicodeEscape => {
+            "an escape in double quotes that is no character; write `\\\\` for a backslash, or use \
+             single quotes"
+        }
+        ErrorKind::InvalidTrailingSingleQuotedScalar => {
+            "more text behind a closing quotation mark; write `''` for `'` in single quotes"
+        }
+        ErrorKind::InvalidTrailingDoubleQuotedScalar => {
+            "more text behind a closing quotation mark; write `\\\"` for `\"` in double quotes"
+        }
         ErrorKind::UnexpectedCharacter { character } => {
             return format!(
                 "a value without quotes may not begin with `{}`; put it in quotes",
@@ -222,6 +248,9 @@ const TOO_DEEP: &str = "nested deeper than anything in a policy is (4 levels)";
 
 const HALF_A_CHARACTER: &str = "an escape of half a character, which readers put together or do \
                                 not; write the character, or one escape such as `\\U0001f600`";
+
+const NO_LINE_END: &str = "a text behind `|` or `>` ends with the file, where some readers add a \
+                           line end and others do not; end the file with a line end";
 
 const ONE_DOCUMENT: &str =
     "a second document starts here; a policy is one document, so remove the `---`";

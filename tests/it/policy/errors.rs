@@ -185,12 +185,19 @@ const FAULTS: &[(&str, &[&[u8]])] = &[
             b"rules: [{id: a, action: deny}\n",
             b"default: deny: allow\n",
             b"default: \"\\d\"\n",
+            b"rules:\n  - {id: a, action: deny, reason: 'don't'}\n",
+            b"rules:\n  - {id: a, action: deny, reason: \"say \"no\"\"}\n",
+            b"rules:\n  - {id: a, action: deny, reason: \"C:\\Users\"}\n",
             b"default: @deny\n",
             b"default: `deny`\n",
             b"default: \"\\ud800\"\n",
             b"rules:\n  - id: a\n    reason: |0\n      x\n",
             b"rules: [[[[[[[[]]]]]]]]\n",
             b"default: {a: {b: {c: {d: {e: f}}}}}\n",
+            // Read with a line end at the end by some, and without by others.
+            b"rules:\n- id: a\n  action: deny\n  tool: |\n    b",
+            b"rules:\n- id: a\n  action: deny\n  reason: >+\n    b\n      ",
+            b"rules:\n- id: a\n  action: deny\n  reason: |+\n    ",
         ],
     ),
     (
@@ -236,6 +243,8 @@ fn what_is_no_fault() {
         "rules:\n- id: 'yes'\n  action: deny\n  tool: '123'\n  reason: ~x\n",
         "rules:\n- id: a\n  action: \"deny\"\n  tool: \"\\0\\e\\t\\u202e\"\n",
         "rules:\n- id: a\n  action: deny\n  reason: |\n    two\n    lines\n",
+        "rules:\n- id: a\n  action: deny\n  reason: |-\n    no line end",
+        "rules:\n- id: a\n  action: deny\n  reason: |\n    two\n# lines",
         "rules:\n- id: a\n  action: deny\n  limits: {}\n",
         "rules:\n- id: a\n  action: deny # ⚠️ careful\n  reason: ünïcödé\n",
     ] {
