@@ -218,7 +218,8 @@ pub(super) const DENIED: &[Group] = &[
 /// modes, owners, times and attributes, so these reach files of every path.
 ///
 /// The calls on an open file (fchmod, fchown, fsetxattr, futimens) stay: the
-/// descriptor proves that Landlock let the file be opened.
+/// descriptor proves that Landlock let the file be opened, if only for reading.
+/// A descriptor of O_PATH proves nothing, and the kernel refuses it there.
 pub(super) const METADATA: Group = Group {
     why: "changes modes, owners, times or attributes by path",
     calls: &[

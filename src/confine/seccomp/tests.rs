@@ -7,6 +7,8 @@ mod numbers;
 mod predicate;
 mod table;
 
+use std::io::{self, Write as _};
+
 use super::{Arch, Filters, Metadata, Network, Plan, filters_for};
 
 /// Every plan there is.
@@ -37,4 +39,10 @@ const ARCHES: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
 
 fn built(plan: &Plan, arch: Arch) -> Filters {
     filters_for(plan, arch).unwrap()
+}
+
+/// Says what the machine lacks, past the capture of test output.
+fn skipped(why: &str) {
+    let line = format!("SKIPPED: {why}\n");
+    io::stderr().write_all(line.as_bytes()).unwrap();
 }

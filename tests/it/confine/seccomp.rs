@@ -172,6 +172,14 @@ enum User {
     Plain,
 }
 
+impl User {
+    /// The uid and gid to change to; only root can.
+    fn id(self) -> Option<u32> {
+        let id = if self == Self::Root { 0 } else { NOBODY };
+        rustix::process::geteuid().is_root().then_some(id)
+    }
+}
+
 #[test]
 fn every_probe_is_open_without_the_filters_and_blocked_under_them() {
     let Some(room) = Room::prepare() else {
@@ -186,6 +194,7 @@ fn every_probe_is_open_without_the_filters_and_blocked_under_them() {
                 "a plain user"
             };
             let name = row.probe;
+            room.reset(user);
             let control = room.run(name, user);
             let excuse = if user == User::Root {
                 row.root
@@ -201,7 +210,7 @@ fn every_probe_is_open_without_the_filters_and_blocked_under_them() {
             } else {
                 faults.push(format!("{name} as {who}, the control: {control}"));
             }
-            room.reset();
+            room.reset(user);
             let filtered = thread::scope(|scope| {
                 let under = || {
                     (row.filters)().unwrap().apply().unwrap();
@@ -216,6 +225,36 @@ fn every_probe_is_open_without_the_filters_and_blocked_under_them() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What the filters are not to get in the way of: threads, processes, timers,
+/// temporary files, and listing interfaces in an own namespace.
+#[test]
+fn interpreters_work_under_the_filters() {
+    const PYTHON: &str = "import asyncio, os, subprocess, tempfile, threading\n\
+        t = threading.Thread(target=lambda: None); t.start(); t.join()\n\
+        subprocess.run(['sh', '-c', 'exit 0'], check=True, stdin=subprocess.DEVNULL)\n\
+        f = tempfile.NamedTemporaryFile(); os.utime(f.fileno()); os.fchmod(f.fileno(), 0o600)\n\
+        asyncio.run(asyncio.sleep(0))\n\
+        print('done')";
+    const NODE: &str = "const { Worker } = require('worker_threads');\
+        require('os').networkInterfaces();\
+        require('child_process').execFileSync('sh', ['-c', 'exit 0'], { stdio: 'pipe' });\
+        new Worker('', { eval: true }).on('exit', () => setTimeout(() => console.log('done'), 1));";
+    for (program, flag, text) in [("python3", "-c", PYTHON), ("node", "-e", NODE)] {
+        if Command::new(program).arg("--version").output().is_err() {
+            skip(&format!("there is no {program}"));
+            continue;
+        }
+        let under = || {
+            Filters::in_namespace().unwrap().apply().unwrap();
+            Command::new(program).args([flag, text]).output().unwrap()
+        };
+        let ran = thread::scope(|scope| scope.spawn(under).join().unwrap());
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.stdout, b"done\n", "{program}: {errors}");
+        assert!(ran.status.success(), "{program}: {errors}");
+    }
 }
 
 #[test]
@@ -252,30 +291,28 @@ impl Room {
         let socket = UnixDatagram::bind(dir.path().join(SOCKET)).unwrap();
         socket.set_nonblocking(true).unwrap();
         fs::set_permissions(dir.path().join(SOCKET), all()).unwrap();
-        let room = Self { dir, socket };
-        room.reset();
-        Some(room)
+        Some(Self { dir, socket })
     }
 
-    fn reset(&self) {
+    /// The file as it was, of `user`, who may thus change its mode.
+    fn reset(&self, user: User) {
         let file = self.dir.path().join(FILE);
         fs::write(&file, "").unwrap();
+        if let Some(id) = user.id() {
+            std::os::unix::fs::chown(&file, Some(id), Some(id)).unwrap();
+        }
         fs::set_permissions(&file, Permissions::from_mode(MODE)).unwrap();
     }
 
     /// What a probe says, or the signal that ended it.
     fn run(&self, probe: &str, user: User) -> String {
-        let file = self.dir.path().join(FILE);
-        let argument = match probe {
-            "pair_repointed" => self.dir.path().join(SOCKET),
-            _ => file.clone(),
+        let file = match probe {
+            "pair_repointed" => SOCKET,
+            _ => FILE,
         };
         let mut command = Command::new(self.dir.path().join(probe));
-        command.arg(argument).current_dir("/");
-        if rustix::process::geteuid().is_root() {
-            let id = if user == User::Root { 0 } else { NOBODY };
-            // Its own file, so that it may change the mode.
-            std::os::unix::fs::chown(&file, Some(id), Some(id)).unwrap();
+        command.arg(self.dir.path().join(file)).current_dir("/");
+        if let Some(id) = user.id() {
             command.uid(id).gid(id);
         }
         let ran = command.output().unwrap();
