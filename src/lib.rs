@@ -38,6 +38,7 @@ mod policy;
 #[cfg(feature = "record")]
 mod chain;
 #[cfg(all(feature = "confine", target_os = "linux"))]
+#[allow(dead_code, reason = "no verb confines yet")]
 mod confine;
 #[cfg(feature = "record")]
 mod demo;

@@ -1,4 +1,6 @@
-//! Confinement: what a server may reach is enforced by the kernel.
+//! Confinement of what is started: what it may reach, and the kernel's means
+//! to hold it to that.
+//!
+//! * [`seccomp`]: system calls that no rule of paths covers, denied.
 
-#[allow(dead_code, reason = "what starts a confined server is not written yet")]
 pub(crate) mod seccomp;

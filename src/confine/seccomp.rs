@@ -86,7 +86,8 @@ pub(crate) enum SeccompError {
     )]
     Architecture(String),
     #[error(
-        "the system call filter {program} has {instructions} instructions: the kernel takes fewer than 4096"
+        "the system call filter {program} has {instructions} instructions and the kernel takes \
+         fewer than 4096: this is a fault of aegis, please report it"
     )]
     TooLong {
         program: Program,

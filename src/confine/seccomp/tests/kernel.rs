@@ -7,7 +7,7 @@ use std::thread;
 use rustix::io::Errno;
 
 use super::super::selftest::{PROBES, Surprise, self_test};
-use super::super::{Metadata, Network, Plan, filters};
+use super::super::{Metadata, Network, Plan, RETURN, SeccompError, filters};
 use super::{NARROW, plans};
 
 /// What `work` finds out on a thread of its own under the filters of `plan`.
@@ -107,6 +107,44 @@ fn the_kernel_counts_three_filters_and_no_new_privileges() {
     assert_eq!(line(&after, "NoNewPrivs:"), 1);
     // This thread is as it was.
     assert_eq!(line(&read(), "Seccomp:"), line(&before, "Seccomp:"));
+}
+
+/// Confinement inside a confinement: filters add up, and the outer ones are
+/// not widened by wider ones inside.
+#[test]
+fn filters_stack_and_only_narrow() {
+    let wide = Plan {
+        network: Network::Namespace,
+        unix_sockets: true,
+        metadata: Metadata::Allowed,
+    };
+    let passed = under(&NARROW, || {
+        filters(&wide).unwrap().apply().unwrap();
+        self_test(&NARROW)
+    });
+    assert_eq!(passed.unwrap().names().len(), PROBES.len());
+    assert!(under(&wide, || self_test(&wide)).is_ok());
+}
+
+#[test]
+fn a_program_that_the_kernel_does_not_take_is_named() {
+    let error = thread::scope(|scope| {
+        let load = || {
+            let mut filters = filters(&NARROW).unwrap();
+            // A program has to end in a return.
+            let last = filters.programs[2].1.last_mut().unwrap();
+            assert_eq!(last.code, RETURN);
+            last.code = 0;
+            filters.apply().unwrap_err()
+        };
+        scope.spawn(load).join().unwrap()
+    });
+    assert!(matches!(error, SeccompError::Load { .. }));
+    assert_eq!(
+        error.to_string(),
+        "the kernel did not take the system call filter main: Invalid argument (os error 22): \
+         confinement needs a kernel with CONFIG_SECCOMP_FILTER"
+    );
 }
 
 /// Threads, processes, pipes and files work; a child is under them as well.

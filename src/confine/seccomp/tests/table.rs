@@ -1,6 +1,6 @@
 //! Rows of calls and what becomes of them.
 
-use super::super::{Arch, Filters, Metadata, Network, Plan, SeccompError, calls};
+use super::super::{Arch, Filters, Metadata, Network, Plan, Program, SeccompError, calls, compile};
 use super::interpreter::{AUDIT_ARM, AUDIT_I386, AUDIT_X86_64, Made, Verdict, decide};
 use super::numbers::all;
 use super::{ARCHES, NARROW, built, plans};
@@ -444,6 +444,22 @@ fn the_digest_is_of_what_is_loaded() {
     filters.programs[1].1.insert(0, moved);
     assert_ne!(filters.digest(), before);
     let _: &Filters = &filters;
+}
+
+/// Five instructions a call, and five around them all.
+#[test]
+fn a_program_has_less_than_4096_instructions() {
+    let of = |calls| {
+        let rules = (0..calls).map(|nr| (nr, Vec::new())).collect();
+        compile(Program::Main, rules, 1, Arch::X86_64)
+    };
+    assert_eq!(of(818).unwrap().len(), 4095);
+    let error = of(819).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the system call filter main has 4100 instructions and the kernel takes fewer than 4096: \
+         this is a fault of aegis, please report it"
+    );
 }
 
 #[test]
