@@ -2,6 +2,9 @@
 //!
 //! Unstable: whatever a bench needs stands here, for as long as it needs it.
 
+#[cfg(all(feature = "confine", target_os = "linux"))]
+pub mod confine;
+
 use std::hint::black_box;
 use std::io;
 use std::path::Path;

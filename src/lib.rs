@@ -8,6 +8,7 @@
 //! | 0 | [`wire`] |
 //! | 1 | [`sign`], `input`, `rpc` |
 //! | 2 | [`verify`], `policy`, `chain` |
+//! | 4 | `confine` |
 //! | 5 | `stations` |
 //! | 6 | `demo`, `wrap` |
 //! | 7 | `cli`, `internals` |
@@ -36,6 +37,9 @@ mod policy;
 
 #[cfg(feature = "record")]
 mod chain;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+#[allow(dead_code, reason = "no verb confines yet")]
+mod confine;
 #[cfg(feature = "record")]
 mod demo;
 #[cfg(feature = "record")]

@@ -48,6 +48,8 @@ meanings! {
     PublicKey;
     /// The full RFC 8785 form of a tool definition: `tool_digest`.
     ToolDefinition;
+    /// The programs that filter the system calls of a confined server.
+    SystemCallFilters;
     /// A text or an argument vector that the Line does not carry whole.
     Text;
 }

@@ -6,6 +6,8 @@ mod assemble;
 mod canonical;
 mod cli_inputs;
 mod cli_verify;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+mod confine;
 #[cfg(feature = "record")]
 mod demo;
 mod determinism;

@@ -1,0 +1,3 @@
+//! What a confined program cannot do, tried.
+
+mod seccomp;
