@@ -6,7 +6,7 @@
 //! | Level | Modules |
 //! |---|---|
 //! | 0 | [`wire`] |
-//! | 1 | [`sign`], `input`, `rpc` |
+//! | 1 | [`sign`], `input`, `rpc`, `net` |
 //! | 2 | [`verify`], `policy`, `chain` |
 //! | 5 | `stations` |
 //! | 6 | `demo`, `wrap` |
@@ -38,6 +38,9 @@ mod policy;
 mod chain;
 #[cfg(feature = "record")]
 mod demo;
+#[cfg(feature = "confine")]
+#[allow(dead_code, reason = "the proxy and the profile that use it come next")]
+mod net;
 #[cfg(feature = "record")]
 mod rpc;
 #[cfg(feature = "record")]
