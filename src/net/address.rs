@@ -126,7 +126,9 @@ fn class_of_ipv6(ip: Ipv6Addr) -> Class {
 }
 
 /// The IPv4 addresses that packets to `ip` may be carried to, where a
-/// translation or a tunnel writes them into the address.
+/// translation or a tunnel writes them into the address. A translator with a
+/// prefix of its network's own (RFC 6052 §2.2) looks like any IPv6 host and
+/// is not seen.
 fn embedded(ip: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     let of = |high: u16, low: u16| Some(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match ip.segments() {

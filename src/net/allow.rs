@@ -47,9 +47,9 @@ pub(crate) enum TargetFault {
     /// The entry is another address.
     #[error("{0} is not the address that the entry allows")]
     OtherAddress(IpAddr),
-    /// The entry does not list it.
-    #[error("the entry does not allow port {0}")]
-    Port(u16),
+    /// The entry means another host or other ports.
+    #[error("the entry does not allow this host and port")]
+    NotAllowed,
 }
 
 /// An entry that cannot be read.
@@ -143,19 +143,25 @@ impl Allow {
         matches && self.lists(port)
     }
 
-    /// The proof that `address`, which the host under this entry resolved to
-    /// or is, may be dialled: it is public, or the entry is that literal.
-    pub(crate) fn target(&self, address: Address, port: u16) -> Result<Target, TargetFault> {
-        if !self.lists(port) {
-            return Err(TargetFault::Port(port));
+    /// The proof that a connection meant for `host` may be dialled to
+    /// `address`, which it is or resolved to: the entry allows the host and the
+    /// port, and the address is public or the entry is that literal.
+    pub(crate) fn target(
+        &self,
+        host: &Host,
+        address: Address,
+        port: u16,
+    ) -> Result<Target, TargetFault> {
+        if !self.matches(host, port) {
+            return Err(TargetFault::NotAllowed);
         }
-        match &self.pattern {
-            Pattern::Host(Host::Address(literal)) if *literal == address.ip() => {}
-            Pattern::Host(Host::Address(_)) => {
-                return Err(TargetFault::OtherAddress(address.ip()));
+        match host {
+            Host::Address(literal) if *literal == address.ip() => {}
+            Host::Address(_) => return Err(TargetFault::OtherAddress(address.ip())),
+            Host::Name(_) if address.is_public() => {}
+            Host::Name(_) => {
+                return Err(TargetFault::NotPublic(address.ip(), address.class()));
             }
-            _ if address.is_public() => {}
-            _ => return Err(TargetFault::NotPublic(address.ip(), address.class())),
         }
         Ok(Target(SocketAddr::new(address.ip(), port)))
     }

@@ -74,24 +74,46 @@ fn only_a_literal_opens_an_address_that_is_not_public() {
         "::ffff:127.0.0.1",
         "64:ff9b::a00:1",
     ];
-    for entry in [allow("example.com:443"), allow("*.example.com:443")] {
-        let public = entry.target(address("1.1.1.1"), 443).unwrap();
+    for (entry, name) in [
+        ("example.com:443", "example.com"),
+        ("*.example.com:443", "a.example.com"),
+    ] {
+        let (entry, name) = (allow(entry), host(name));
+        let public = entry.target(&name, address("1.1.1.1"), 443).unwrap();
         assert_eq!(public.socket_address(), "1.1.1.1:443".parse().unwrap());
         for text in inside {
             let address = address(text);
             let refused = TargetFault::NotPublic(address.ip(), address.class());
-            assert_eq!(entry.target(address, 443), Err(refused), "{text}");
+            assert_eq!(entry.target(&name, address, 443), Err(refused), "{text}");
         }
-        let port = entry.target(address("1.1.1.1"), 80);
-        assert_eq!(port, Err(TargetFault::Port(80)));
+        for (host, port) in [
+            (&name, 80),
+            (&host("other.net"), 443),
+            (&host("1.1.1.1"), 443),
+        ] {
+            let refused = entry.target(host, address("1.1.1.1"), port);
+            assert_eq!(refused, Err(TargetFault::NotAllowed), "{host}:{port}");
+        }
     }
     let entry = allow("127.0.0.1:443");
-    assert!(entry.target(address("127.0.0.1"), 443).is_ok());
-    assert!(entry.target(address("::ffff:127.0.0.1"), 443).is_ok());
+    let literal = host("127.0.0.1");
+    assert!(entry.target(&literal, address("127.0.0.1"), 443).is_ok());
+    assert!(
+        entry
+            .target(&literal, address("::ffff:127.0.0.1"), 443)
+            .is_ok()
+    );
     for other in ["127.0.0.2", "1.1.1.1", "::1"] {
         let fault = TargetFault::OtherAddress(address(other).ip());
-        assert_eq!(entry.target(address(other), 443), Err(fault), "{other}");
+        assert_eq!(
+            entry.target(&literal, address(other), 443),
+            Err(fault),
+            "{other}"
+        );
     }
+    // A name of the same address is not the literal.
+    let refused = entry.target(&host("a.example"), address("127.0.0.1"), 443);
+    assert_eq!(refused, Err(TargetFault::NotAllowed));
 }
 
 #[test]
@@ -212,7 +234,8 @@ proptest! {
         let entry = allow("*.example.com:443");
         for ip in [IpAddr::from(Ipv4Addr::from(ip)), IpAddr::from(std::net::Ipv6Addr::from(v6))] {
             let address = Address::from(ip);
-            prop_assert_eq!(entry.target(address, 443).is_ok(), address.is_public());
+            let target = entry.target(&host("a.example.com"), address, 443);
+            prop_assert_eq!(target.is_ok(), address.is_public());
         }
     }
 }

@@ -234,15 +234,14 @@ fn the_next_server_is_asked_when_one_fails() {
     let servers = [failing.address(), refusing.address(), good.address()];
     assert_eq!(found(&conf(&servers)), ["1.1.1.1"]);
     let silent = Server::start(|_, _| vec![]);
-    assert_eq!(
-        found(&hasty(&[silent.address(), silent.address()]).plus(good.address())),
-        ["1.1.1.1"]
-    );
+    // Asked again and again, as a busy machine may make the good one late.
+    let impatient = Conf {
+        tries: 100,
+        ..hasty(&[silent.address(), silent.address(), good.address()])
+    };
+    assert_eq!(found(&impatient), ["1.1.1.1"]);
     // Nothing listens there: the kernel says so at once.
-    let closed = std::net::UdpSocket::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
+    let closed = SocketAddr::from(([127, 0, 0, 1], 1));
     assert_eq!(found(&conf(&[closed, good.address()])), ["1.1.1.1"]);
     assert!(matches!(
         fault(&conf(&[closed])),
@@ -352,11 +351,4 @@ fn errors_name_the_host_and_the_next_step() {
         ),
     ];
     insta::assert_snapshot!(shown.join("\n"));
-}
-
-impl Conf {
-    fn plus(mut self, server: SocketAddr) -> Self {
-        self.servers.push(server);
-        self
-    }
 }
