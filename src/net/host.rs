@@ -237,7 +237,7 @@ impl Name {
     /// Whether it has at least one label below `apex`.
     pub(crate) fn is_below(&self, apex: &Self) -> bool {
         let above = self.0.strip_suffix(apex.as_str());
-        above.is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+        above.is_some_and(|rest| rest.ends_with('.'))
     }
 
     /// Whether it names this machine wherever it is asked (RFC 6761 §6.3).

@@ -52,7 +52,7 @@ fn an_entry_matches_its_host_and_ports_only() {
     assert!(entry.matches(&host("a.example.com"), 443));
     assert!(entry.matches(&host("b.a.example.com"), 443));
     assert!(!entry.matches(&host("a.example.com"), 80));
-    for other in ["example.com", "aexample.com", "93.184.216.34", "[::1]"] {
+    for other in ["example.com", "evilexample.com", "93.184.216.34", "[::1]"] {
         assert!(!entry.matches(&host(other), 443), "{other}");
     }
     let entry = allow("[::1]:80");
