@@ -6,7 +6,7 @@
 //! | Level | Modules |
 //! |---|---|
 //! | 0 | [`wire`] |
-//! | 1 | [`sign`], `input`, `rpc` |
+//! | 1 | [`sign`], `input`, `rpc`, `net` |
 //! | 2 | [`verify`], `policy`, `chain` |
 //! | 4 | `confine` |
 //! | 5 | `stations` |
@@ -42,6 +42,9 @@ mod chain;
 mod confine;
 #[cfg(feature = "record")]
 mod demo;
+#[cfg(feature = "confine")]
+#[allow(dead_code, reason = "the proxy and the profile that use it come next")]
+mod net;
 #[cfg(feature = "record")]
 mod rpc;
 #[cfg(feature = "record")]
