@@ -8,6 +8,7 @@
 //! | 0 | [`wire`] |
 //! | 1 | [`sign`], `input`, `rpc`, `net` |
 //! | 2 | [`verify`], `policy`, `chain` |
+//! | 3 | `grant` |
 //! | 4 | `confine` |
 //! | 5 | `stations` |
 //! | 6 | `demo`, `wrap` |
@@ -42,6 +43,9 @@ mod chain;
 mod confine;
 #[cfg(feature = "record")]
 mod demo;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+#[allow(dead_code, reason = "no verb confines yet")]
+mod grant;
 #[cfg(feature = "confine")]
 #[allow(dead_code, reason = "the proxy and the profile that use it come next")]
 mod net;
