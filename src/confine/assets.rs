@@ -283,7 +283,7 @@ fn follow(machine: &impl Machine, path: &Path, links: &mut Vec<PathBuf>) -> io::
             continue;
         }
         done.push(&name);
-        let Ok(target) = machine.link(&done) else {
+        let Ok(target) = machine.read_link(&done) else {
             continue;
         };
         if links.len() == MAX_LINKS {

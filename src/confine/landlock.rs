@@ -158,14 +158,18 @@ fn restrict_at(abi: Option<ABI>, profile: &Profile, tcp: Tcp) -> Result<Enforced
             })?;
     }
     let status = put_in_force(ruleset, abi).map_err(|e| LandlockError::Ruleset(cause(&e)))?;
-    let LandlockStatus::Available { kernel_abi, .. } = status.landlock else {
+    let LandlockStatus::Available {
+        effective_abi,
+        kernel_abi,
+    } = status.landlock
+    else {
         return Err(LandlockError::Ruleset(NOT_WHOLE.to_owned()));
     };
     if status.ruleset != RulesetStatus::FullyEnforced {
         return Err(LandlockError::Ruleset(NOT_WHOLE.to_owned()));
     }
     Ok(Enforced {
-        abi: abi as u32,
+        abi: abi.min(effective_abi) as u32,
         kernel_abi: kernel_abi.and_then(|abi| u32::try_from(abi).ok()),
         handled: names(AccessFs::from_all(abi)),
         rights,

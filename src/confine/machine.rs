@@ -15,7 +15,7 @@ pub(crate) trait Machine {
     /// The name of what `path` leads to, without links and dots.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
     /// Where the symbolic link at `path` points; an error when it is none.
-    fn link(&self, path: &Path) -> io::Result<PathBuf>;
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
     /// What `path` leads to.
     fn identify(&self, path: &Path) -> io::Result<(FileId, Kind)>;
     /// Whether this user may execute what `path` leads to.
@@ -57,7 +57,7 @@ impl Machine for ThisMachine {
         self.directory.join(path).canonicalize()
     }
 
-    fn link(&self, path: &Path) -> io::Result<PathBuf> {
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
         self.directory.join(path).read_link()
     }
 

@@ -128,7 +128,10 @@ fn client_configurations_are_kept_there_or_not() {
     ] {
         for writes in [false, true] {
             let error = check(&machine, &assets, root, writes).unwrap_err();
-            assert!(error.contains(&format!("the configuration of {client} ")), "{error}");
+            assert!(
+                error.contains(&format!("the configuration of {client} ")),
+                "{error}"
+            );
         }
     }
     check(&machine, &assets, "/home/u/notes", true).unwrap();
@@ -208,7 +211,11 @@ fn links_without_end_are_an_error() {
     let mut machine = machine();
     machine.link("/loop", "loop");
     let mut assets = Assets::default();
-    assert!(assets.add(&machine, What::Policy, Path::new("/loop/x")).is_err());
+    assert!(
+        assets
+            .add(&machine, What::Policy, Path::new("/loop/x"))
+            .is_err()
+    );
     let chain = |links: usize| {
         let mut machine = Pretend::new();
         machine.file("/l0", b"");

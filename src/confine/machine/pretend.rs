@@ -122,7 +122,7 @@ impl Machine for Pretend {
         Ok(done)
     }
 
-    fn link(&self, path: &Path) -> io::Result<PathBuf> {
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
         match self.entries.get(path) {
             Some(Entry::Link(target)) => Ok(target.clone()),
             _ => Err(io::ErrorKind::InvalidInput.into()),
