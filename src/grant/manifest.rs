@@ -71,6 +71,26 @@ impl Manifest {
             limits: Limits::default(),
         }
     }
+
+    /// Of a whole server that is confined: the paths and destinations that the
+    /// operator names, relative ones from `base` on.
+    pub(crate) fn of_server(
+        base: PathBuf,
+        read: &[PathBuf],
+        write: &[PathBuf],
+        net: Vec<NetNeed>,
+    ) -> Self {
+        let needs = |paths: &[PathBuf]| paths.iter().map(PathNeed::recursive).collect();
+        let is_fs = !read.is_empty() || !write.is_empty();
+        Self {
+            fs: is_fs.then(|| FsNeeds {
+                read: needs(read),
+                write: needs(write),
+            }),
+            net: (!net.is_empty()).then_some(net),
+            ..Self::new(SERVER.to_owned(), base)
+        }
+    }
 }
 
 impl PathNeed {
@@ -113,3 +133,6 @@ impl Default for Limits {
         }
     }
 }
+
+/// The tool that a confined server's Grant is for.
+const SERVER: &str = "wrap-child";

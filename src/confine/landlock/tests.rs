@@ -2,6 +2,7 @@
 //! succeed, or it would prove nothing, and from a confined thread.
 
 mod attacks;
+mod programs;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};

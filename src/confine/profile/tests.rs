@@ -40,11 +40,15 @@ fn machine() -> Pretend {
 
 /// The Grant of `--allow-read` and `--allow-write` on this machine.
 fn grant(read: &[PathNeed], write: &[PathNeed]) -> Minted {
-    let mut manifest = Manifest::new("wrap-child".to_owned(), "/".into());
-    manifest.fs = Some(FsNeeds {
-        read: read.to_vec(),
-        write: write.to_vec(),
-    });
+    let paths = |needs: &[PathNeed]| needs.iter().map(|need| need.path.clone()).collect();
+    let (read_paths, write_paths): (Vec<_>, Vec<_>) = (paths(read), paths(write));
+    let mut manifest = Manifest::of_server("/".into(), &read_paths, &write_paths, Vec::new());
+    if read.iter().any(|need| !need.recursive) {
+        manifest.fs = Some(FsNeeds {
+            read: read.to_vec(),
+            write: write.to_vec(),
+        });
+    }
     let authority = Authority::Operator(AskedFor::on_the_command_line());
     Mint::default().mint(&manifest, authority).unwrap()
 }
