@@ -81,7 +81,8 @@ pub(crate) enum CommandError {
     TooDeep(PathBuf),
 }
 
-/// Finds what running `program` executes, in the order in which it does.
+/// Finds what running `program` executes, in the order in which it does: the
+/// program itself at least.
 ///
 /// # Errors
 /// When it is not there, may not be executed, or is no program.

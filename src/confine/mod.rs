@@ -11,6 +11,7 @@
 pub(crate) mod assets;
 pub(crate) mod command;
 mod elf;
+mod installation;
 pub(crate) mod landlock;
 pub(crate) mod machine;
 pub(crate) mod preset;

@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use super::assets::{Assets, Reaches};
 use super::command::{self, CommandError, Role, Step};
+use super::installation::belonging;
 use super::machine::Machine;
 use super::preset::{Access, BuiltIn, Preset, RUNTIME, VARIABLES};
 use crate::grant::mint::Minted;
@@ -63,6 +64,9 @@ pub(crate) struct Private {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
+    /// The program by the name that it was found by, absolute. It is what has
+    /// to be executed: another search could find another.
+    pub(crate) program: String,
     /// What is not named here cannot be reached.
     pub(crate) rules: Vec<Rule>,
     /// Built-in paths that are not on this machine.
@@ -218,6 +222,7 @@ impl<'a, M: Machine> Draft<'a, M> {
             machine,
             options,
             profile: Profile {
+                program: String::new(),
                 rules: Vec::new(),
                 skipped: Vec::new(),
                 kept_variables: kept_variables(machine, options),
@@ -305,6 +310,11 @@ impl<'a, M: Machine> Draft<'a, M> {
 
     fn command(&mut self, program: &OsStr) -> Result<(), ProfileError> {
         let steps = command::resolve(self.machine, program)?;
+        let named = &steps[0].named;
+        self.profile.program = match named.to_str() {
+            Some(named) => named.to_owned(),
+            None => return Err(CommandError::NotText(named.clone()).into()),
+        };
         if let Some(preset) = self.options.preset {
             if let (Preset::Static, Some(loader)) =
                 (preset, steps.iter().find(|step| step.role == Role::Loader))
@@ -345,7 +355,7 @@ impl<'a, M: Machine> Draft<'a, M> {
         if step.role == Role::Loader {
             return;
         }
-        for (path, why) in installation(self.machine, preset, step) {
+        for (path, why) in belonging(self.machine, preset, step) {
             if !path
                 .to_str()
                 .is_some_and(|path| self.profile.executes(path))
@@ -437,56 +447,6 @@ fn kept_variables(machine: &impl Machine, options: &Options) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     names
-}
-
-/// What belongs to a program that was installed beside the system's: its
-/// libraries and packages. A prefix counts only where it shows the marks of an
-/// installation: `lib` may be whatever its owner keeps there.
-fn installation(
-    machine: &impl Machine,
-    preset: Preset,
-    step: &Step,
-) -> Vec<(PathBuf, &'static str)> {
-    let exists = |path: &Path| machine.identify(path).is_ok();
-    let mut found = Vec::new();
-    // A virtual environment is where the link to its interpreter stands.
-    if let Some(prefix) = prefix_of(&step.named)
-        && exists(&prefix.join("pyvenv.cfg"))
-    {
-        found.push((prefix.to_owned(), "its virtual environment"));
-    }
-    let program = Path::new(&step.path);
-    if preset == Preset::Uvx {
-        found.push((program.with_file_name("uv"), "uvx runs it"));
-    }
-    let modules = program
-        .ancestors()
-        .find(|path| path.file_name().is_some_and(|name| name == "node_modules"));
-    if let Some(modules) = modules {
-        found.push((modules.to_owned(), "its packages"));
-    } else if let Some(prefix) = prefix_of(program)
-        && (exists(&prefix.join("lib/node_modules")) || is_python(machine, prefix, program))
-    {
-        found.push((prefix.join("bin"), "programs beside it"));
-        found.push((prefix.join("lib"), "its libraries"));
-    }
-    found
-}
-
-/// Whether `prefix` holds the library of this Python.
-fn is_python(machine: &impl Machine, prefix: &Path, program: &Path) -> bool {
-    program.file_name().is_some_and(|name| {
-        let is_named = name.to_str().is_some_and(|name| name.starts_with("python"));
-        let library = prefix.join("lib").join(name);
-        is_named && machine.identify(&library).is_ok()
-    })
-}
-
-/// `/p` of `/p/bin/program`.
-fn prefix_of(program: &Path) -> Option<&Path> {
-    let bin = program.parent()?;
-    let is_bin = bin.file_name().is_some_and(|name| name == "bin");
-    bin.parent().filter(|_| is_bin)
 }
 
 /// Variables that aegis speaks to itself by.

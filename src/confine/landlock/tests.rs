@@ -68,6 +68,7 @@ impl Tree {
             }
         }
         Profile {
+            program: "/bin/sh".to_owned(),
             rules,
             skipped: Vec::new(),
             kept_variables: Vec::new(),

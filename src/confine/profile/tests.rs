@@ -158,6 +158,7 @@ fn a_static_program_gets_itself_and_no_more() {
         .map(|rule| rule.path.as_str())
         .collect();
     assert_eq!(paths, ["/opt/static", "/private/tmp"]);
+    assert_eq!(profile.program, "/opt/static");
     assert!(profile.skipped.is_empty());
     let error = build(&machine(), &with(Preset::Static), "/opt/dynamic").unwrap_err();
     assert_eq!(
@@ -188,6 +189,7 @@ fn an_installation_elsewhere_brings_its_libraries() {
         .link("/work/.venv/bin/python", "/home/u/py/bin/python3.13")
         .program("/work/.venv/bin/tool", b"#!/work/.venv/bin/python\n");
     let profile = build(&machine, &with(Preset::Python), ".venv/bin/tool").unwrap();
+    assert_eq!(profile.program, "/work/.venv/bin/tool");
     for path in ["/work/.venv", "/home/u/py/lib", "/home/u/py/bin"] {
         assert_eq!(access(&profile, path), Some(Access::ReadExecute), "{path}");
     }

@@ -25,7 +25,7 @@ fn run(tree: &Tree, options: &Options, program: &OsStr, arguments: &[&str]) -> O
     let assets = Assets::default();
     let profile = Profile::build(&machine, options, &grant, program, &private, &assets).unwrap();
     confined(&profile, Tcp::Denied, |_| {
-        let mut command = Command::new(program);
+        let mut command = Command::new(&profile.program);
         command.args(arguments).env_clear().stdin(Stdio::null());
         for name in &profile.kept_variables {
             command.env(name, std::env::var_os(name).unwrap());
