@@ -1,12 +1,11 @@
 //! What is known of a Call's verdict, and how a Call ends (SPEC §5.5).
 
-use std::sync::LazyLock;
-
 use crate::wire::digest::{Digest, PolicySet, Response, Text, ToolDefinition};
 use crate::wire::grant::Grant;
 use crate::wire::outcome::{
     Answer, AnswerKind, Capability, DecisionAxes, Execution, Policy, Shadow,
 };
+use crate::wire::spelled::{NOT_EVALUATED, RELAYED_UNREAD, RELAYED_WITHOUT_ID, stand_in_hash};
 
 /// What the stations said of a Call before it went on.
 ///
@@ -146,15 +145,6 @@ fn length(text: &Option<String>) -> usize {
 /// How many bytes of text a Standing may have to be small.
 pub(super) const SMALL_BYTES: usize = 4 << 10;
 
-/// The `policy_set_hash` that says that no Policy Set was evaluated
-/// (SPEC §6.2).
-pub(crate) fn stand_in_hash() -> Digest<PolicySet> {
-    // Asked for by every Call.
-    static HASH: LazyLock<Digest<PolicySet>> =
-        LazyLock::new(|| Digest::of(b"aegis-wrap-passthrough-v0"));
-    *HASH
-}
-
 fn not_granted(reason: &str) -> Capability {
     Capability::Denied {
         reason: reason.to_owned(),
@@ -227,8 +217,8 @@ impl Unanswered {
                 "client closed stdin; child did not answer within the shutdown grace"
             }
             Self::Cancelled => "cancelled by the client; no answer",
-            Self::NoId => "relayed without an id; no answer can be matched",
-            Self::Unreadable => "frame could not be read; relayed",
+            Self::NoId => RELAYED_WITHOUT_ID,
+            Self::Unreadable => RELAYED_UNREAD,
         }
     }
 
@@ -313,18 +303,4 @@ fn host_denied(reason: &str) -> Execution {
     }
 }
 
-const NOT_EVALUATED: &str = "not evaluated";
 const NOT_EXECUTED: &str = "not executed";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_stand_in_hash_is_the_published_one() {
-        assert_eq!(
-            stand_in_hash().to_string(),
-            "7b30695c7a4df1b6a226bdd591c6d75b9917bb3af078af2d01be295e4df96974"
-        );
-    }
-}

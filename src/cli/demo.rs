@@ -13,8 +13,8 @@ use super::args::Verb;
 use super::exit::Exit;
 use super::ui::{self, Out};
 use super::{Request, UsageError};
-use crate::chain::ending::stand_in_hash;
 use crate::wire::escape::{Escaped, EscapedPath};
+use crate::wire::spelled::stand_in_hash;
 
 /// Record a small MCP session, verify it, damage it and verify again, then
 /// refuse a call and recheck.

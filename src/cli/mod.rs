@@ -142,12 +142,9 @@ fn json_format(format: Option<&str>) -> Result<bool, UsageError> {
 fn print(text: &str) -> ExitCode {
     let mut out = Out::new();
     out.text(text);
-    match out.finish() {
-        Ok(()) => Exit::Ok.into(),
-        Err(error) => {
-            ui::error(format_args!("write standard output: {error}"));
-            Exit::Failed.into()
-        }
+    match out.end() {
+        true => Exit::Ok.into(),
+        false => Exit::Failed.into(),
     }
 }
 

@@ -113,12 +113,9 @@ pub(super) fn json(object: &impl Serialize) -> String {
 
 /// Ends a verb that printed its result.
 pub(super) fn end(out: Out, exit: Exit) -> ExitCode {
-    match out.finish() {
-        Ok(()) => exit.into(),
-        Err(error) => {
-            ui::error(format_args!("write standard output: {error}"));
-            exit.or(Exit::Unreadable).into()
-        }
+    match out.end() {
+        true => exit.into(),
+        false => exit.or(Exit::Unreadable).into(),
     }
 }
 

@@ -11,7 +11,9 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::input::{Input, Source};
+use crate::policy::recheck::MAX_ROW_BYTES;
 use crate::wire::escape::EscapedPath;
+use crate::wire::spelled::{UNKNOWN_TOOL, UNREADABLE_TOOL};
 
 /// Adds the tools of the record, or of the records of the directory, that
 /// `argument` names. Returns whether a last row was torn.
@@ -41,13 +43,13 @@ fn rows(source: &Source, tools: &mut BTreeSet<String>) -> io::Result<bool> {
     for number in 1_u64.. {
         row.clear();
         let read = (&mut reader)
-            .take(MAX_ROW_BYTES + 1)
+            .take(MAX_ROW_BYTES as u64 + 1)
             .read_until(b'\n', &mut row)?;
         if read == 0 {
             break;
         }
         let fault = |what: &str| Err(io::Error::other(format!("line {number} {what}")));
-        if read as u64 > MAX_ROW_BYTES {
+        if read > MAX_ROW_BYTES {
             return fault("is longer than any line of a record");
         }
         if row.iter().all(u8::is_ascii_whitespace) {
@@ -83,9 +85,6 @@ struct Cut {
 }
 
 /// What stands in the place of a tool's name that was not there.
-const STAND_INS: [&str; 2] = ["<unknown>", "<unreadable>"];
-
-/// What a verifier reads of one row.
-const MAX_ROW_BYTES: u64 = 16 << 20;
+const STAND_INS: [&str; 2] = [UNKNOWN_TOOL, UNREADABLE_TOOL];
 
 const MAX_TOOLS: usize = 100_000;

@@ -168,12 +168,9 @@ impl Run<'_> {
     }
 
     fn finish(self) -> Exit {
-        match self.out.finish() {
-            Ok(()) => self.exit,
-            Err(error) => {
-                ui::error(format_args!("write standard output: {error}"));
-                Exit::Unreadable
-            }
+        match self.out.end() {
+            true => self.exit,
+            false => Exit::Unreadable,
         }
     }
 }

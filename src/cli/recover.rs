@@ -71,9 +71,7 @@ impl Request for Recover {
             }
         };
         // What was done is done, told or not.
-        if let Err(error) = out.finish() {
-            ui::error(format_args!("write standard output: {error}"));
-        }
+        out.end();
         exit.into()
     }
 }

@@ -43,6 +43,16 @@ impl Out {
             _ => Ok(()),
         }
     }
+
+    /// Hands everything over, and tells on standard error when some of it could
+    /// not be written. Whether all was.
+    pub(super) fn end(self) -> bool {
+        let finished = self.finish();
+        if let Err(why) = &finished {
+            error(format_args!("write standard output: {why}"));
+        }
+        finished.is_ok()
+    }
 }
 
 /// Tells a failure on standard error.

@@ -336,12 +336,9 @@ impl Run {
                 self.out.line(absent);
             }
         }
-        match self.out.finish() {
-            Ok(()) => self.exit,
-            Err(error) => {
-                ui::error(format_args!("write standard output: {error}"));
-                self.exit.or(Exit::Unreadable)
-            }
+        match self.out.end() {
+            true => self.exit,
+            false => self.exit.or(Exit::Unreadable),
         }
     }
 }

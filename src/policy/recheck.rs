@@ -30,8 +30,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) use told::{By, Clause, Counts, Now, Reason, Row, Status, Told, Unread, Why};
 
 use super::set::Set;
-use crate::wire::digest::{Digest, PolicySet};
 use crate::wire::escape::Shortened;
+use crate::wire::spelled::stand_in_hash;
 use call::{Asked, Standing};
 use line::{Head, Kind, Line, Outcome, Version};
 use rates::{Made, Rates, Verdict};
@@ -79,7 +79,6 @@ pub(crate) fn recheck<'s>(
     ));
     let mut walk = Walk {
         set,
-        no_policy: call::no_policy(),
         sessions: 0,
         rates: Rates::of(set),
         told: Vec::new(),
@@ -106,7 +105,6 @@ pub(crate) fn recheck<'s>(
 /// A pass under way.
 struct Walk<'s, 't> {
     set: &'s Set,
-    no_policy: Digest<PolicySet>,
     /// `open` Lines met.
     sessions: u64,
     rates: Option<Rates<'s>>,
@@ -174,7 +172,7 @@ impl<'s> Walk<'s, '_> {
 
     fn outcome(&mut self, number: u64, seq: u64, outcome: &Outcome) {
         let asked = Asked::of(outcome, self.set);
-        let standing = Standing::of(outcome, &self.no_policy);
+        let standing = Standing::of(outcome);
         let was = Status::from(&outcome.policy);
         let asks = call::ask(self.set, &asked);
         let now = if standing.is_refused() {
@@ -197,7 +195,7 @@ impl<'s> Walk<'s, '_> {
                 .matched_rule
                 .as_deref()
                 .map(Shortened::of),
-            had_no_policy: outcome.policy_set_hash == self.no_policy,
+            had_no_policy: outcome.policy_set_hash == stand_in_hash(),
             now: now.ok(),
             clause: match now {
                 Err(reason) => Clause::Indeterminate(reason),

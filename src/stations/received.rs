@@ -11,6 +11,7 @@ use crate::rpc::message::{Kind, Member, Message, RpcId};
 use crate::rpc::scan::Scan;
 use crate::wire::digest::{Digest, PolicySet};
 use crate::wire::outcome::{DecisionAxes, Policy, Shadow, Tried};
+use crate::wire::spelled::{LONG_NAME, NOT_STRICT, WITHOUT_ID, WITHOUT_NAME};
 
 /// Passes a frame of a client by the POLICY station, or around it where there
 /// is none.
@@ -335,10 +336,10 @@ impl<'a> Part<'a> {
 impl Malformed {
     fn reason(self) -> &'static str {
         match self {
-            Self::Unreadable => "frame could not be read strictly",
-            Self::NoId => "tools/call without an id",
-            Self::NoName => "tools/call without a string params.name",
-            Self::LongName => "tools/call with a params.name longer than 64 KiB",
+            Self::Unreadable => NOT_STRICT,
+            Self::NoId => WITHOUT_ID,
+            Self::NoName => WITHOUT_NAME,
+            Self::LongName => LONG_NAME,
         }
     }
 }

@@ -6,6 +6,7 @@
 //!   only checks records.
 //! * [`decode`]: the only reader of Lines.
 //! * [`mod@line`], [`outcome`], [`grant`], [`facts`]: every Line and its members.
+//! * `spelled`: the texts in them that are ours.
 
 pub mod canon;
 pub mod decode;
@@ -19,4 +20,5 @@ pub(crate) mod jcs;
 pub mod json;
 pub mod line;
 pub mod outcome;
+pub(crate) mod spelled;
 pub mod time;

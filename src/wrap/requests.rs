@@ -18,6 +18,7 @@ use crate::rpc::message::{Member, Message, RpcId};
 use crate::rpc::scan::{Scan, Scanner};
 use crate::stations::{self, Grounds, Judged, Pass, Refused, RefusedPart};
 use crate::wire::digest::{Digest, Request, ToolDefinition};
+use crate::wire::spelled::{UNKNOWN_TOOL, UNREADABLE_TOOL};
 
 /// Records what the client asks for, and refuses what the policy does not
 /// allow.
@@ -102,7 +103,7 @@ impl Requests {
 
     fn unreadable(&mut self, grounds: &mut Grounds, digest: Digest<Request>) -> Result<Mark, Stop> {
         let (id, asked) = (RpcId::Absent, Asked::default());
-        let tool = Tool::of(UNREADABLE, None);
+        let tool = Tool::of(UNREADABLE_TOOL, None);
         let begun = self.begin(id, asked, tool, digest, grounds, || {
             // A batch may hold several such messages.
             if !self.is_counted {
@@ -175,7 +176,7 @@ impl Requests {
         digest: Digest<Request>,
         counts: bool,
     ) -> Result<Mark, Stop> {
-        let tool = message.map_or_else(|| Tool::of(UNREADABLE, None), tool);
+        let tool = message.map_or_else(|| Tool::of(UNREADABLE_TOOL, None), tool);
         let tool_digest = message.and_then(|message| self.shown(&Asked::of(message)));
         let recorded = self.shared.pending.refuse(|| {
             let mut call = self.shared.writer.begin(tool, digest)?;
@@ -201,7 +202,7 @@ impl Requests {
 fn tool(message: &Message) -> Tool {
     match &message.params.name {
         Member::Text(name) => Tool::of(name.head(), name.cut().map(|cut| (cut.bytes, cut.sum))),
-        Member::Absent | Member::NotAString => Tool::of(UNKNOWN, None),
+        Member::Absent | Member::NotAString => Tool::of(UNKNOWN_TOOL, None),
     }
 }
 
@@ -271,9 +272,3 @@ impl Station for Requests {
         self.shared.notify(Notice::ClientGone);
     }
 }
-
-/// The tool of a call whose `params.name` is missing or not a string.
-const UNKNOWN: &str = "<unknown>";
-
-/// The tool of a frame that could not be read.
-const UNREADABLE: &str = "<unreadable>";

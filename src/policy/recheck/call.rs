@@ -5,9 +5,13 @@ use super::{By, Now, Reason, Status};
 use crate::policy::Request;
 use crate::policy::judge::Ruling;
 use crate::policy::set::{Action, Default, Set};
-use crate::wire::digest::{Digest, PolicySet, Text};
+use crate::wire::digest::{Digest, Text};
 use crate::wire::hex::Hex;
 use crate::wire::outcome::{Capability, Cut, Execution, Policy};
+use crate::wire::spelled::{
+    LONG_NAME, NOT_EVALUATED, NOT_STRICT, RELAYED_UNREAD, RELAYED_WITHOUT_ID, UNKNOWN_TOOL,
+    WITHOUT_ID, WITHOUT_NAME, stand_in_hash,
+};
 
 /// The axes of a Call, for a set that is asked later.
 #[derive(Clone, Debug, std::default::Default)]
@@ -84,7 +88,7 @@ pub(super) enum Standing {
 
 impl Standing {
     /// Of an outcome.
-    pub(super) fn of(outcome: &Outcome, no_policy: &Digest<PolicySet>) -> Self {
+    pub(super) fn of(outcome: &Outcome) -> Self {
         let has_rule = outcome.decision_axes.matched_rule.is_some();
         match &outcome.policy {
             Policy::Denied { reason } if reason == NOT_EVALUATED => {
@@ -101,14 +105,14 @@ impl Standing {
             Policy::Denied { reason } if !has_rule && REFUSALS.contains(&reason.as_str()) => {
                 Self::Refused
             }
-            Policy::Allowed if outcome.policy_set_hash == *no_policy => {
+            Policy::Allowed if outcome.policy_set_hash == stand_in_hash() => {
                 let is_relayed = matches!(
                     &outcome.execution,
                     Execution::HostDenied { reason } if RELAYED.contains(&reason.as_str())
                 );
                 let cut = outcome.cut.get(TOOL_ID);
                 let is_too_long = cut.is_some_and(|cut| cut.bytes > MAX_NAME_BYTES);
-                if is_relayed || is_too_long || outcome.tool_id == UNKNOWN {
+                if is_relayed || is_too_long || outcome.tool_id == UNKNOWN_TOOL {
                     Self::Relayed
                 } else {
                     Self::Judged
@@ -152,34 +156,14 @@ pub(super) fn ask<'s>(set: &'s Set, asked: &Asked) -> Result<Now<'s>, Reason> {
     Ok(ruling.into())
 }
 
-/// The hash that stands where no set was evaluated (SPEC §6.2).
-pub(super) fn no_policy() -> Digest<PolicySet> {
-    Digest::of(b"aegis-wrap-passthrough-v0")
-}
-
 /// The member of `cut` that tells of a tool's name.
 pub(super) const TOOL_ID: &str = "tool_id";
 
-// The spellings of SPEC §5.5.
-
-const NOT_EVALUATED: &str = "not evaluated";
-
 /// Denials that no set decides.
-const REFUSALS: [&str; 4] = [
-    "frame could not be read strictly",
-    "tools/call without an id",
-    "tools/call without a string params.name",
-    "tools/call with a params.name longer than 64 KiB",
-];
+const REFUSALS: [&str; 4] = [NOT_STRICT, WITHOUT_ID, WITHOUT_NAME, LONG_NAME];
 
 /// What is said of Calls that were relayed without being understood.
-const RELAYED: [&str; 2] = [
-    "frame could not be read; relayed",
-    "relayed without an id; no answer can be matched",
-];
-
-/// The tool of a Call that names none.
-const UNKNOWN: &str = "<unknown>";
+const RELAYED: [&str; 2] = [RELAYED_UNREAD, RELAYED_WITHOUT_ID];
 
 /// The longest name that a set is asked about.
 const MAX_NAME_BYTES: u64 = 64 << 10;

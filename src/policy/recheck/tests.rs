@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::policy::parse::parse;
-use crate::wire::digest::Text;
+use crate::wire::digest::{Digest, Text};
 use crate::wire::time::Timestamp;
 
 /// A record under construction. Only what a recheck reads is right.

@@ -207,6 +207,6 @@ fn threads(wrap: &Child) -> usize {
     std::fs::read_dir(format!("/proc/{}/task", wrap.id())).map_or(0, Iterator::count)
 }
 
-/// The main thread, and those for signals, each direction, and the end of the
-/// child.
-const THREADS: usize = 5;
+/// The main thread, and those for signals, the client's hang-up, each
+/// direction, and the end of the child.
+const THREADS: usize = 6;
