@@ -9,7 +9,7 @@
 //! | 1 | [`sign`], `input`, `rpc`, `net` |
 //! | 2 | [`verify`], `policy`, `chain` |
 //! | 3 | `grant` |
-//! | 4 | `confine` |
+//! | 4 | `confine`, `egress` |
 //! | 5 | `stations` |
 //! | 6 | `demo`, `wrap` |
 //! | 7 | `cli`, `internals` |
@@ -43,6 +43,9 @@ mod chain;
 mod confine;
 #[cfg(feature = "record")]
 mod demo;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+#[allow(dead_code, reason = "no verb confines yet")]
+mod egress;
 #[cfg(all(feature = "confine", target_os = "linux"))]
 #[allow(dead_code, reason = "no verb confines yet")]
 mod grant;

@@ -12,6 +12,7 @@ use super::commit::Mark;
 use super::ending::{Ended, Ending, SMALL_BYTES, Standing};
 use super::writer::{ChainError, MAX_LINE_BYTES, Writer};
 use crate::wire::canon::{self, MAX_INTEGER};
+use crate::wire::facts::EgressOverlapping;
 use crate::wire::line::{Intent, MAX_TEXT_BYTES, cut_text};
 use crate::wire::outcome::{Capability, Cut, DecisionAxes, Execution, Outcome, Policy, Shadow};
 
@@ -32,6 +33,7 @@ impl Call {
                     mark,
                     standing: Standing::not_evaluated(),
                     ambiguous: false,
+                    egress: None,
                 },
             },
         }
@@ -84,6 +86,12 @@ impl Call {
         self.inner.record.ambiguous = true;
     }
 
+    #[allow(dead_code, reason = "no child has a network that is carried yet")]
+    /// Notes what the child did on the network while the Call was open.
+    pub(crate) fn overlapped(&mut self, egress: EgressOverlapping) {
+        self.inner.record.egress = Some(egress);
+    }
+
     /// Writes the outcome. An answer may go on once
     /// [`Writer::settle_outcome`] has returned for the mark.
     ///
@@ -117,6 +125,7 @@ struct Record {
     mark: Mark,
     standing: Standing,
     ambiguous: bool,
+    egress: Option<EgressOverlapping>,
 }
 
 impl Record {
@@ -153,6 +162,7 @@ impl Record {
             tool_digest: standing.tool_digest,
             resumes: standing.resumes.clone(),
             shadow: cut_shadow(&standing.shadow, &mut cut),
+            egress_overlapping: self.egress.clone(),
             cut,
             message_digest: ended.message_digest,
         }
@@ -216,9 +226,9 @@ fn cut_execution(mut execution: Execution, cut: &mut BTreeMap<String, Cut>) -> E
 const _: () = assert!(6 * (SMALL_BYTES + 2 * MAX_TEXT_BYTES) + ENDING_BYTES < MAX_STANDING_BYTES);
 
 /// What an ending and the members of every Line can add to a Standing: a text
-/// of 1 KiB that needs six bytes for each of its own, four digests, a
-/// signature.
-const ENDING_BYTES: usize = 8 << 10;
+/// of 1 KiB that needs six bytes for each of its own, the longest names of
+/// sixteen destinations, four digests, a signature.
+const ENDING_BYTES: usize = 12 << 10;
 
 /// How large an outcome may be before its ending is known.
 const MAX_STANDING_BYTES: usize = MAX_LINE_BYTES - ENDING_BYTES;

@@ -19,7 +19,7 @@ use super::timer::FlushTimer;
 use crate::sign::SigningKey;
 use crate::wire::canon::CanonError;
 use crate::wire::digest::{self, Digest, Request, Text};
-use crate::wire::facts::Durability;
+use crate::wire::facts::{Durability, Egress};
 use crate::wire::hex::Bytes;
 use crate::wire::line::{
     self, Body, Close, Intent, Open, OpenFacts, Place, Signed, Written, cut_text,
@@ -85,12 +85,14 @@ impl From<&str> for Tool {
 }
 
 /// What a Session counted, besides its Calls, for its `close` Line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     /// Frames that could not be read.
     pub(crate) unreadable_frames: Option<u64>,
     /// Replacements of the Policy Set.
     pub(crate) reloads: Option<u64>,
+    /// What the child did on the network.
+    pub(crate) egress: Option<Egress>,
 }
 
 /// Why a Line was not written, or may not be kept.
@@ -350,6 +352,7 @@ impl Session {
                 calls: Some(chain.calls),
                 unreadable_frames: totals.unreadable_frames,
                 reloads: totals.reloads,
+                egress: totals.egress,
             };
             let line = session.signed(chain, &close)?;
             Ok((line, State::Closed))

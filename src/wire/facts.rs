@@ -1,11 +1,19 @@
 //! What an `open` Line says of its Session besides the format's own members:
 //! who wrote it, how durable it is, what it wraps (SPEC §5).
 
+mod confined;
+mod egress;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::digest::{Digest, Line, PolicySet, Text};
+
+pub use confined::{
+    AddressCheck, Confined, Failed, Landlock, Limits, MetadataMode, NetworkMode, PathGrant, Seccomp,
+};
+pub use egress::{Destination, Egress, EgressOverlapping};
 
 /// The program that wrote the Session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,12 +79,18 @@ pub enum PolicyStatus {
     Shadow,
 }
 
-/// What the kernel enforces on the child.
+/// What is enforced on the child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Confinement {
     /// Nothing: the child has the authority of its account.
     None,
+    /// All that was asked for.
+    Full(Box<Confined>),
+    /// Less than was asked for, which the operator bore (`--best-effort`).
+    Partial(Box<Confined>),
+    /// It could not be put in force, so there never was a child.
+    Failed(Failed),
 }
 
 /// A Segment that this Session's Segment comes after, and anchors.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::canon::{self, CanonError};
 use super::decode;
 use super::digest::{self, Digest, Request, Text};
-use super::facts::{Child, Confinement, Durability, Emitter, Follows, PolicyInForce};
+use super::facts::{Child, Confinement, Durability, Egress, Emitter, Follows, PolicyInForce};
 use super::grant::{FsGrant, NetGrant};
 use super::hex::Bytes;
 use super::outcome::{Cut, Outcome};
@@ -192,6 +192,9 @@ pub struct Close {
     /// How often the Policy Set was replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reloads: Option<u64>,
+    /// What the child did on the network, where aegis carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Egress>,
 }
 
 /// Reserved: signed, and asserting nothing that this version defines.

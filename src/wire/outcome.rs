@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::digest::{Digest, PolicySet, Request, Response, Text, ToolDefinition};
+use super::facts::EgressOverlapping;
 use super::grant::Grant;
 
 /// The members of an `outcome` Line besides those of every Line.
@@ -51,6 +52,9 @@ pub struct Outcome {
     /// What a policy on trial would have decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shadow: Option<Shadow>,
+    /// Network events while the Call was open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress_overlapping: Option<EgressOverlapping>,
     /// Fields that were cut, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cut: BTreeMap<String, Cut>,

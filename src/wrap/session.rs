@@ -441,6 +441,7 @@ fn close(shared: &Shared, unanswered: Ending, reloads: Option<u64>) -> Result<()
     shared.writer.close(Totals {
         unreadable_frames: Some(shared.unreadable.load(Ordering::Relaxed)),
         reloads,
+        egress: None,
     })
 }
 

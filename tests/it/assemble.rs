@@ -273,6 +273,7 @@ pub(crate) fn outcome(call_id: &str, tool_id: &str, request: &[u8], policy_set: 
         tool_digest: None,
         resumes: None,
         shadow: None,
+        egress_overlapping: None,
         cut: Default::default(),
         message_digest: None,
     }

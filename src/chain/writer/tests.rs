@@ -222,9 +222,10 @@ fn a_session_closes_once_and_only_without_open_calls() {
     let totals = Totals {
         unreadable_frames: Some(3),
         reloads: Some(0),
+        egress: None,
     };
     writer.close(totals).unwrap();
-    assert_eq!(writer.close(totals), Err(ChainError::Closed));
+    assert_eq!(writer.close(Totals::default()), Err(ChainError::Closed));
     assert!(writer.begin("echo", Digest::of(b"")).is_err());
     drop(writer);
     let rows = check(&sink.bytes());
