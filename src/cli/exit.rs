@@ -13,6 +13,8 @@ pub(super) enum Exit {
     Unreadable,
     /// Indeterminate.
     Indeterminate,
+    /// Verified, and not as the caller requires.
+    Unmet,
 }
 
 impl Exit {
@@ -22,13 +24,20 @@ impl Exit {
             Self::Failed => 1,
             Self::Unreadable => 2,
             Self::Indeterminate => 3,
+            Self::Unmet => 4,
         }
     }
 
     /// Of two inputs' ends the one that the process ends with: the first of
-    /// 1, 2, 3, 0.
+    /// 1, 2, 3, 4, 0.
     pub(super) fn or(self, other: Self) -> Self {
-        self.first_of(other, [Self::Failed, Self::Unreadable, Self::Indeterminate])
+        let order = [
+            Self::Failed,
+            Self::Unreadable,
+            Self::Indeterminate,
+            Self::Unmet,
+        ];
+        self.first_of(other, order)
     }
 
     /// Of two the one that `order` names first; what it does not name is last.

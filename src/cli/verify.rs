@@ -18,8 +18,8 @@ use super::{Request, UsageError};
 use crate::input::{Directory, Input, Source};
 use crate::sign::PublicKey;
 use crate::verify::{
-    Indeterminate, MAX_IN_FLIGHT_NAMES, Options, Report, Segment, Tampered, Trust, Verdict,
-    judge_segments, read_store, verify,
+    Indeterminate, MAX_IN_FLIGHT_NAMES, MAX_UNMET, Options, Report, Requirement, Segment, Tampered,
+    Trust, Verdict, judge_segments, read_store, verify,
 };
 use crate::wire::digest::{Digest, Line};
 use crate::wire::escape::EscapedPath;
@@ -33,10 +33,12 @@ use crate::wire::escape::EscapedPath;
 #[derive(FromArgs)]
 #[argh(
     note = "PATH is a record file, an audit directory, or - for standard input.",
+    note = "REQUIREMENT is KEY=VALUE (one of) or KEY!=VALUE (none of), several values with | between them, in quotes for the shell. Keys and values: confine: full, partial, none, failed; net: denied, denied-netns, denied-seccomp, host-port, port-only, unrestricted; metadata: denied, allowed; durability: full, intent, process; policy: enforced, shadow; hole (only !=): any, unix-sockets, shared-cache, upstream-proxy. What the record does not say, or says in a word that is not known here, meets none.",
     error_code(0, "Verified"),
     error_code(1, "Tampered, or a usage error"),
     error_code(2, "an input or the trust store could not be read"),
-    error_code(3, "Indeterminate")
+    error_code(3, "Indeterminate"),
+    error_code(4, "Verified, and a requirement is not met")
 )]
 pub(super) struct Args {
     /// accept records under this public key (64 hex digits); may be repeated
@@ -48,6 +50,11 @@ pub(super) struct Args {
     /// demand that the line with this hash is still there
     #[argh(option, arg_name = "LINE_HASH")]
     expect_head: Option<String>,
+    /// demand this of every session of a Verified record, like
+    /// 'net=denied|host-port'; may be repeated, and all must hold; needs --key
+    /// or --trust-store
+    #[argh(option, arg_name = "REQUIREMENT")]
+    require: Vec<String>,
     /// text (default) or json: one object for each record
     #[argh(option, arg_name = "text|json")]
     format: Option<String>,
@@ -61,7 +68,7 @@ pub(super) struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "verify";
-    const USAGE: &'static str = "[--key HEX]... [--trust-store PATH] [--expect-head LINE_HASH]\n                    [--format text|json] [--threads N] PATH...";
+    const USAGE: &'static str = "[--key HEX]... [--trust-store PATH] [--expect-head LINE_HASH]\n                    [--require REQUIREMENT]... [--format text|json] [--threads N]\n                    PATH...";
 }
 
 /// What was asked for.
@@ -69,6 +76,7 @@ pub(super) struct Verify {
     keys: Vec<PublicKey>,
     trust_store: Option<PathBuf>,
     expect_head: Option<Digest<Line>>,
+    require: Vec<Requirement>,
     json: bool,
     threads: Option<usize>,
     sources: Vec<Source>,
@@ -79,7 +87,9 @@ impl TryFrom<Args> for Verify {
 
     fn try_from(args: Args) -> Result<Self, UsageError> {
         let sources = inputs::sources(args.paths, Args::NAME)?;
+        let is_pinned = !args.key.is_empty() || args.trust_store.is_some();
         Ok(Self {
+            require: requirements(&args.require, is_pinned)?,
             keys: args
                 .key
                 .iter()
@@ -111,6 +121,22 @@ impl TryFrom<Args> for Verify {
             sources,
         })
     }
+}
+
+/// What is asked of the Sessions. Whoever rewrites a record can have it say
+/// anything, so it is asked only of one whose key is accepted.
+fn requirements(texts: &[String], is_pinned: bool) -> Result<Vec<Requirement>, UsageError> {
+    if !texts.is_empty() && !is_pinned {
+        return Err(UsageError(
+            "--require needs --key or --trust-store: without a pin anybody could have written what a record says"
+                .to_owned(),
+        ));
+    }
+    let read = |text: &String| {
+        text.parse()
+            .map_err(|e| UsageError(format!("--require `{}`: {e}", args::typed(text))))
+    };
+    texts.iter().map(read).collect()
 }
 
 impl Request for Verify {
@@ -151,6 +177,7 @@ impl Verify {
         }
         let mut options = Options {
             expect_head: self.expect_head,
+            require: self.require.clone(),
             ..Options::default()
         };
         if !self.keys.is_empty() || self.trust_store.is_some() {
@@ -281,7 +308,7 @@ impl Run {
     }
 
     fn block(&mut self, name: &Path, report: &Report) {
-        self.tell(&report.verdict);
+        self.exit = self.exit.or(exit_of(report));
         notes(name, report);
         if self.json {
             let line = verify_json::report(name, report, &self.options.trust);
@@ -308,6 +335,15 @@ impl Run {
                 self.out.line(format_args!("in_flight {more} more"));
             }
         }
+        if let Some(required) = report.required() {
+            for unmet in &required.unmet {
+                self.out.line(format_args!("unmet {unmet}"));
+            }
+            if required.count > MAX_UNMET as u64 {
+                let more = required.count - MAX_UNMET as u64;
+                self.out.line(format_args!("unmet {more} more"));
+            }
+        }
     }
 
     fn unreadable(&mut self, name: &Path, error: &io::Error) {
@@ -320,15 +356,11 @@ impl Run {
         }
     }
 
-    fn tell(&mut self, verdict: &Verdict) {
-        self.exit = self.exit.or(exit(verdict));
-    }
-
     fn finish(mut self) -> Exit {
         if self.several
             && let Some(absent) = self.absent_head()
         {
-            self.tell(&absent);
+            self.exit = self.exit.or(exit(&absent));
             if self.json {
                 let line = verify_json::all(&absent, &self.options.trust);
                 self.out.line(line);
@@ -340,6 +372,14 @@ impl Run {
             true => self.exit,
             false => self.exit.or(Exit::Unreadable),
         }
+    }
+}
+
+/// How the verification of this record alone ends.
+pub(super) fn exit_of(report: &Report) -> Exit {
+    match report.required() {
+        Some(required) if required.count > 0 => Exit::Unmet,
+        _ => exit(&report.verdict),
     }
 }
 

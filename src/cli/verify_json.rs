@@ -7,14 +7,15 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::exit::Exit;
-use super::verify::exit;
-use crate::verify::{Indeterminate, Position, Report, Tampered, Trust, Verdict};
+use super::verify::{exit, exit_of};
+use crate::verify::{self, Indeterminate, Position, Report, Required, Tampered, Trust, Verdict};
 use crate::wire::escape::EscapedPath;
 
 /// The object of a record that was walked over.
 pub(super) fn report(name: &Path, report: &Report, trust: &Trust) -> impl Display {
     let in_flight = report.in_flight.as_ref();
     line(&Object {
+        exit: exit_of(report).code(),
         input: Some(EscapedPath(name).to_string()),
         keys: Some(report.keys.iter().map(ToString::to_string).collect()),
         coverage: report.coverage.map(Coverage::from),
@@ -36,6 +37,7 @@ pub(super) fn report(name: &Path, report: &Report, trust: &Trust) -> impl Displa
             signed_intents: report.notes.signed_intents,
             non_canonical_rows: report.notes.non_canonical_rows,
         }),
+        require: report.required().map(Require::from),
         ..Object::of(&report.verdict, trust)
     })
 }
@@ -86,6 +88,8 @@ struct Object {
     #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<Notes>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    require: Option<Require>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
@@ -125,6 +129,7 @@ impl Object {
             lines: None,
             head: None,
             notes: None,
+            require: None,
             error: None,
         }
     }
@@ -205,4 +210,38 @@ struct Notes {
     calls_without_id: u64,
     signed_intents: u64,
     non_canonical_rows: u64,
+}
+
+#[derive(Serialize)]
+struct Require {
+    unmet: Vec<Unmet>,
+    count: u64,
+}
+
+impl From<&Required> for Require {
+    fn from(required: &Required) -> Self {
+        Self {
+            unmet: required.unmet.iter().map(Unmet::from).collect(),
+            count: required.count,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Unmet {
+    session: u64,
+    requirement: String,
+    code: &'static str,
+    text: String,
+}
+
+impl From<&verify::Unmet> for Unmet {
+    fn from(unmet: &verify::Unmet) -> Self {
+        Self {
+            session: unmet.session,
+            requirement: unmet.requirement.to_string(),
+            code: unmet.found.code(),
+            text: format!("{} {}", unmet.member, unmet.found),
+        }
+    }
 }

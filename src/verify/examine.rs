@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::Followed;
 use super::reason::{FormatFault, Limit};
+use super::require::Claims;
 use super::seen::NameRef;
 use crate::sign::{KeyCache, PublicKey, Signature, SignatureFault};
 use crate::wire::decode::{Name, Row, RowFault};
@@ -60,6 +61,8 @@ pub(super) struct Open {
     pub(super) public_key: Option<PublicKey>,
     pub(super) prev_session_tail: Option<Digest<digest::Line>>,
     pub(super) follows: Vec<Followed>,
+    /// Boxed, since most Lines are no `open`.
+    pub(super) claims: Box<Claims>,
 }
 
 /// How a Line is signed.
@@ -205,6 +208,7 @@ fn kind(row: &Row<'_>, line_type: String) -> Kind {
                 .and_then(|key| PublicKey::from_hex(&key).ok()),
             prev_session_tail: row.digest(Name::PrevSessionTail),
             follows: follows(row),
+            claims: Box::new(Claims::read(row)),
         }),
         "intent" => Kind::Intent(call()),
         "outcome" => Kind::Outcome(call()),

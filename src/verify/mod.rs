@@ -15,6 +15,7 @@
 mod examine;
 mod parallel;
 mod reason;
+mod require;
 mod seen;
 mod segments;
 mod spill;
@@ -27,12 +28,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 pub use reason::{FormatFault, Indeterminate, Limit, LineSignatureFault, Position, Tampered};
+pub use require::{Found, Required, Requirement, RequirementError, Unmet};
 pub use segments::{Segment, judge_segments};
 pub use trust::{PinnedKeys, StoreError, Trust, read_store};
 
 use crate::wire::digest::{Digest, Line, PublicKey};
 use crate::wire::escape::Shortened;
 use examine::KeyRing;
+use require::Asked;
 use walk::{Keep, Walk};
 
 /// A row longer than this is not followed.
@@ -40,6 +43,9 @@ pub const MAX_ROW_BYTES: usize = 16 << 20;
 
 /// How many Calls in flight are named.
 pub const MAX_IN_FLIGHT_NAMES: usize = 1000;
+
+/// How many unmet requirements are told.
+pub const MAX_UNMET: usize = 1000;
 
 /// How many followed Segments are remembered of one file.
 pub const MAX_FOLLOWS: usize = 1 << 16;
@@ -51,6 +57,8 @@ pub struct Options {
     pub trust: Trust,
     /// A Line that the caller knows to have been written.
     pub expect_head: Option<Digest<Line>>,
+    /// What every Session must say of itself: see [`Report::required`].
+    pub require: Vec<Requirement>,
     /// Threads that examine rows.
     pub threads: usize,
     /// Bytes read at a time.
@@ -64,6 +72,7 @@ impl Default for Options {
         Self {
             trust: Trust::Unpinned,
             expect_head: None,
+            require: Vec::new(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             chunk_bytes: CHUNK_BYTES,
             progress: Arc::default(),
@@ -96,6 +105,7 @@ fn verify_keeping(
     let mut walk = Walk::new(
         options.trust.clone(),
         options.expect_head,
+        Asked::new(&options.require),
         Arc::clone(&ring),
         keep,
     );
@@ -145,6 +155,22 @@ pub struct Report {
     pub limit_met: bool,
     /// Whether a later version began the file, so that no Line was judged.
     pub newer: bool,
+    /// Of all Sessions, whatever the verdict.
+    pub(crate) required: Option<Required>,
+}
+
+impl Report {
+    /// Which requirements are not met, where that was asked and can be told:
+    /// the record is Verified under a pin. Nothing is met where nothing can be
+    /// told.
+    pub fn required(&self) -> Option<&Required> {
+        match self.verdict {
+            Verdict::Verified(VerifiedAs::PinnedTo(_) | VerifiedAs::Pinned) => {
+                self.required.as_ref()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The three states that a file can be in.

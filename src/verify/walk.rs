@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::examine::{Auth, Examined, KeyRing, Kind, Line, Open, Place, Presence};
 use super::reason::{FormatFault, Indeterminate, Limit, LineSignatureFault, Position, Tampered};
+use super::require::Asked;
 use super::seen::{Approvals, Calls, NameRef};
 use super::trust::Trust;
 use super::{
@@ -44,6 +45,7 @@ pub(super) struct Walk {
     calls: Calls,
     follows: Vec<Followed>,
     notes: Notes,
+    asked: Asked,
     /// The first thing that keeps the file from being Verified.
     cap: Option<Indeterminate>,
     tampered: Option<Tampered>,
@@ -75,6 +77,7 @@ impl Walk {
     pub(super) fn new(
         trust: Trust,
         expect_head: Option<LineHash>,
+        asked: Asked,
         ring: Arc<KeyRing>,
         keep: Keep,
     ) -> Self {
@@ -94,6 +97,7 @@ impl Walk {
             calls: Calls::new(keep.calls),
             follows: Vec::new(),
             notes: Notes::default(),
+            asked,
             cap: None,
             tampered: None,
             unparsable: None,
@@ -192,6 +196,7 @@ impl Walk {
             expected_head_met: self.head_met,
             limit_met: self.limit_met,
             newer: self.newer,
+            required: self.asked.finish(),
         })
     }
 
@@ -382,7 +387,10 @@ impl Walk {
     /// What the Line means for the Lines to come.
     fn note(&mut self, at: Position, kind: Kind) -> io::Result<Result<(), Tampered>> {
         match kind {
-            Kind::Open(open) => self.note_follows(open.follows),
+            Kind::Open(open) => {
+                self.asked.session(at.session, &open.claims);
+                self.note_follows(open.follows);
+            }
             Kind::Intent(Some(call)) => self.calls.intent(&call)?,
             Kind::Outcome(Some(call)) => self.calls.outcome(&call)?,
             Kind::Intent(None) | Kind::Outcome(None) => self.notes.calls_without_id += 1,

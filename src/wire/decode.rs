@@ -67,6 +67,8 @@ pub enum Name {
     KeyId,
     /// `line_type`
     LineType,
+    /// `policy`
+    Policy,
     /// `prev_hash`
     PrevHash,
     /// `prev_session_tail`
@@ -84,7 +86,7 @@ pub enum Name {
 }
 
 impl Name {
-    const ALL: [(&'static [u8], Self); 14] = [
+    const ALL: [(&'static [u8], Self); 15] = [
         (b"approval_id", Self::ApprovalId),
         (b"call_id", Self::CallId),
         (b"confinement", Self::Confinement),
@@ -92,6 +94,7 @@ impl Name {
         (b"follows", Self::Follows),
         (b"key_id", Self::KeyId),
         (b"line_type", Self::LineType),
+        (b"policy", Self::Policy),
         (b"prev_hash", Self::PrevHash),
         (b"prev_session_tail", Self::PrevSessionTail),
         (b"public_key", Self::PublicKey),
@@ -216,6 +219,13 @@ impl<'a> Row<'a> {
     /// The member's value as a typed value, when it is there and of that type.
     pub fn member<T: DeserializeOwned>(&self, name: Name) -> Option<T> {
         serde_json::from_slice(self.raw(name)?).ok()
+    }
+
+    /// As [`Self::member`], of an object only: serde takes an array for one.
+    pub fn object<T: DeserializeOwned>(&self, name: Name) -> Option<T> {
+        self.raw(name)?
+            .starts_with(b"{")
+            .then(|| self.member(name))?
     }
 
     /// The member's value as it stands in the canonical bytes.

@@ -1,6 +1,6 @@
 //! What stands in a Line where neither a rule nor the client gave the text
-//! (SPEC §5.5, §6.2). Who writes it and who reads what it means have it from
-//! here, since what a recheck says turns on it.
+//! (SPEC §5.5, §5.7, §6.2). Who writes it and who reads what it means have it from
+//! here, since what a recheck and a requirement say turns on it.
 
 use std::sync::LazyLock;
 
@@ -41,6 +41,16 @@ pub(crate) const RELAYED_UNREAD: &str = "frame could not be read; relayed";
 
 /// Why a Call that was relayed without a policy has no answer.
 pub(crate) const RELAYED_WITHOUT_ID: &str = "relayed without an id; no answer can be matched";
+
+/// A hole in a confinement: sockets of the Unix domain may be made.
+pub(crate) const UNIX_SOCKETS_HOLE: &str = "unix-sockets";
+
+/// A hole in a confinement: caches are shared with programs outside it.
+pub(crate) const SHARED_CACHE_HOLE: &str = "shared-cache";
+
+/// A hole in a confinement: a proxy outside resolves names, so nobody here
+/// sees which address one leads to.
+pub(crate) const UPSTREAM_PROXY_HOLE: &str = "upstream-proxy";
 
 #[cfg(test)]
 mod tests {

@@ -84,6 +84,23 @@ impl Chain {
         })
     }
 
+    /// Begins a Session whose `open` has these members besides.
+    pub(crate) fn open_saying(&mut self, said: Value) -> &mut Self {
+        let mut members = json!({
+            "line_type": "open",
+            "public_key": self.key.public_key().to_string(),
+        });
+        let members_of = members.as_object_mut().expect("an object");
+        if !self.rows.is_empty() {
+            members_of.insert("prev_session_tail".to_owned(), json!(self.tail.to_string()));
+        }
+        let Value::Object(said) = said else {
+            panic!("members are an object");
+        };
+        members_of.extend(said);
+        self.begin().raw_signed(members)
+    }
+
     /// What an `open` starts from: position 0, and no Line before it.
     pub(crate) fn begin(&mut self) -> &mut Self {
         self.seq = 0;

@@ -22,6 +22,7 @@ mod mixed;
 mod policy;
 mod published;
 mod recheck;
+mod require;
 mod rulings;
 #[cfg(feature = "record")]
 mod segments;
