@@ -33,7 +33,15 @@ use crate::wire::escape::EscapedPath;
 #[derive(FromArgs)]
 #[argh(
     note = "PATH is a record file, an audit directory, or - for standard input.",
-    note = "REQUIREMENT is KEY=VALUE (one of) or KEY!=VALUE (none of), several values with | between them, in quotes for the shell. Keys and values: confine: full, partial, none, failed; net: denied, denied-netns, denied-seccomp, host-port, port-only, unrestricted; metadata: denied, allowed; durability: full, intent, process; policy: enforced, shadow; hole (only !=): any, unix-sockets, shared-cache, upstream-proxy. What the record does not say, or says in a word that is not known here, meets none.",
+    note = "REQUIREMENT is KEY=VALUE (is one of) or KEY!=VALUE (is none of), with | between values, in quotes for the shell:",
+    note = "  confine     full, partial, none, failed",
+    note = "  net         denied, denied-netns, denied-seccomp, host-port,",
+    note = "              port-only, unrestricted",
+    note = "  metadata    denied, allowed",
+    note = "  durability  full, intent, process",
+    note = "  policy      enforced, shadow",
+    note = "  hole (!=)   any, unix-sockets, shared-cache, upstream-proxy",
+    note = "What a record does not say, or says in a word that is not known here, meets no requirement.",
     error_code(0, "Verified"),
     error_code(1, "Tampered, or a usage error"),
     error_code(2, "an input or the trust store could not be read"),

@@ -231,6 +231,7 @@ impl From<&Required> for Require {
 struct Unmet {
     session: u64,
     requirement: String,
+    member: &'static str,
     code: &'static str,
     text: String,
 }
@@ -240,6 +241,7 @@ impl From<&verify::Unmet> for Unmet {
         Self {
             session: unmet.session,
             requirement: unmet.requirement.to_string(),
+            member: unmet.member,
             code: unmet.found.code(),
             text: format!("{} {}", unmet.member, unmet.found),
         }

@@ -13,6 +13,7 @@ mod demo;
 mod determinism;
 mod edits;
 mod exe;
+mod facts;
 mod hostile;
 mod kit;
 mod layers;

@@ -5,59 +5,19 @@ use std::fs;
 use std::io::Cursor;
 
 use aegis::sign::PublicKey;
-use aegis::verify::{MAX_UNMET, Options, Trust, Verdict, verify};
+use aegis::verify::{MAX_UNMET, Options, Requirement, Trust, Verdict, verify};
+use aegis::wire::digest::Digest;
 use aegis::wire::facts::{
-    AddressCheck, Confined, Confinement, Durability, Failed, Follows, Landlock, Limits,
-    MetadataMode, NetworkMode, PathGrant, PolicyInForce, PolicyStatus, Seccomp,
+    Confinement, Durability, Failed, Follows, NetworkMode, PolicyInForce, PolicyStatus,
 };
-use aegis::wire::line::{self, OpenFacts};
+use aegis::wire::line::OpenFacts;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::assemble::{Chain, foreign_key};
 use crate::exe::Aegis;
+use crate::facts::confined;
 use crate::kit::{assert_folder, read_folder};
-
-/// What is enforced on a server that may reach one host.
-fn confined() -> Confined {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    Confined {
-        landlock: Landlock {
-            abi: 6,
-            kernel_abi: None,
-            handled: words(&["execute", "read_file", "read_dir", "write_file"]),
-            rights: BTreeMap::from([("read".to_owned(), words(&["read_file", "read_dir"]))]),
-            net: Vec::new(),
-            scopes: words(&["abstract_unix_socket", "signal"]),
-            errata: vec![1, 2],
-        },
-        seccomp: Some(Seccomp {
-            digest: aegis::wire::digest::Digest::of(b"three programs"),
-            filters: 3,
-            instructions: 700,
-        }),
-        network: NetworkMode::HostPort,
-        address_check: Some(AddressCheck::Direct),
-        metadata: MetadataMode::Denied,
-        namespaces: BTreeMap::from([("net".to_owned(), 4_026_532_001)]),
-        no_capabilities: true,
-        no_new_privs: true,
-        grants: vec![PathGrant {
-            path: "/srv/notes".to_owned(),
-            access: "read".to_owned(),
-            origin: "user".to_owned(),
-            object: Some("2049:17".to_owned()),
-        }],
-        hosts: words(&["api.example.com:443"]),
-        variables: Vec::new(),
-        holes: Vec::new(),
-        gaps: Vec::new(),
-        best_effort: false,
-        skipped: Vec::new(),
-        self_tests: words(&["outside_read", "raw_socket"]),
-        limits: Limits::default(),
-    }
-}
 
 fn with_holes(holes: &[&str]) -> Confinement {
     let mut confined = confined();
@@ -82,7 +42,7 @@ fn said(confinement: Confinement) -> Value {
         confinement: Some(confinement),
         policy: Some(PolicyInForce {
             status: PolicyStatus::Enforced,
-            policy_set_hash: aegis::wire::digest::Digest::of(b"a set"),
+            policy_set_hash: Digest::of(b"a set"),
         }),
         ..OpenFacts::default()
     };
@@ -267,6 +227,53 @@ fn usage_errors() {
         assert_eq!(ran.stdout, "", "{name}");
         let (first, _) = ran.stderr.split_once("Usage: ").expect("the usage");
         insta::assert_snapshot!(format!("usage_{name}"), first.trim_end());
+    }
+}
+
+/// SPEC [REQUIRE-1] [REQUIRE-2]: the grammar that is printed is the one that is
+/// read, and no value more.
+#[test]
+fn the_printed_grammar_is_the_one_that_is_read() {
+    let spec = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/SPEC.md"));
+    let spec = spec.expect("SPEC.md is readable");
+    let (_, rest) = spec
+        .split_once("```abnf\nrequirement")
+        .expect("the grammar");
+    let (grammar, _) = rest.split_once("\n```").expect("its end");
+    let mut rules: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut name = "";
+    for line in grammar.lines().skip(1) {
+        let (left, right) = line.split_at(12);
+        if !left.trim().is_empty() {
+            name = left.trim();
+        }
+        rules
+            .entry(name)
+            .or_default()
+            .extend(right.split('"').skip(1).step_by(2));
+    }
+    let help = Aegis::verify().arg("--help").run().stdout;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for (operator, rule) in [("=", "is"), ("!=", "is-not")] {
+        let keys = rules[rule]
+            .iter()
+            .filter(|text| !["|", operator].contains(text));
+        let mut seen = 0;
+        for key in keys {
+            seen += 1;
+            let parse = |values: &str| {
+                format!("{key}{operator}{values}")
+                    .parse::<Requirement>()
+                    .map(|r| r.to_string())
+            };
+            let all = rules[key].join("|");
+            assert_eq!(parse(&all), Ok(format!("{key}{operator}{all}")));
+            let error = parse("?").expect_err("no value").to_string();
+            let known = rules[key].join(", ");
+            assert!(help.contains(&known), "{key} in the help");
+            assert_eq!(error, format!("{key} has no value `?`; it has {known}"));
+        }
+        assert_eq!(seen, rules.len() - if rule == "is" { 3 } else { 2 });
     }
 }
 
@@ -541,24 +548,4 @@ fn only_verified_lines_are_read() {
     let report = verify(Box::new(Cursor::new(chain.bytes())), &options).expect("readable");
     assert!(matches!(report.verdict, Verdict::Tampered(_)));
     assert_eq!(report.required(), None);
-}
-
-/// SPEC [CONFINE-1] [CONFINE-2]: what is written is read back, and what a
-/// newer emitter adds is passed over.
-#[test]
-fn confinement_is_read_back() {
-    for confinement in [
-        Confinement::None,
-        with_holes(&[]),
-        with_holes(&["unix-sockets"]),
-        partial(),
-    ] {
-        let mut members = said(confinement.clone());
-        let added = members["confinement"].as_object_mut().expect("an object");
-        added.insert("cgroup".to_owned(), json!({"memory": 1}));
-        let chain = session(members);
-        let row = aegis::wire::decode::Row::read(&chain.rows[0]).expect("a Line");
-        let open: line::Open = row.typed().expect("an open Line");
-        assert_eq!(open.facts.confinement, Some(confinement));
-    }
 }

@@ -197,7 +197,7 @@ fn what_is_not_said_or_not_known_meets_nothing() {
     }
 }
 
-/// SPEC [REQUIRE-6].
+/// SPEC [REQUIRE-6] [CONFINE-4].
 #[test]
 fn members_count_only_where_something_is_enforced() {
     let said = |status: Json| {

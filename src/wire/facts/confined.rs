@@ -1,4 +1,4 @@
-//! What was enforced on a confined child (SPEC §5.1).
+//! What was enforced on a confined child (SPEC §5.7).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -87,7 +87,7 @@ pub struct Landlock {
 /// The system call filters in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seccomp {
-    /// SHA-256 over the programs (SPEC §5.1).
+    /// SHA-256 over the programs (SPEC §5.7).
     pub digest: Digest<SystemCallFilters>,
     /// How many programs.
     pub filters: u32,

@@ -1,4 +1,4 @@
-//! What a confined child did on the network (SPEC §5.5, §5.7).
+//! What a confined child did on the network (SPEC §5.7).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,12 @@
 //! Rows of calls and what becomes of them.
 
+use seccompiler::sock_filter;
+
 use super::super::{Arch, Filters, Metadata, Network, Plan, Program, SeccompError, calls, compile};
 use super::interpreter::{AUDIT_ARM, AUDIT_I386, AUDIT_X86_64, Made, Verdict, decide};
 use super::numbers::all;
 use super::{ARCHES, NARROW, built, plans};
+use crate::wire::digest::Digest;
 
 const ALLOW: Verdict = Verdict::Allow;
 const EPERM: Verdict = Verdict::Errno(1);
@@ -414,6 +417,31 @@ fn ordinary_calls_pass() {
             assert_eq!(found, ALLOW, "{name}");
         }
     }
+}
+
+/// SPEC [CONFINE-3].
+#[test]
+fn the_digest_is_of_lengths_and_instructions() {
+    let instruction = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    let filters = Filters {
+        programs: [
+            (
+                Program::Numbers,
+                vec![instruction(0x0102, 3, 4, 0x0506_0708)],
+            ),
+            (Program::Clone3, vec![]),
+            (
+                Program::Main,
+                vec![instruction(6, 0, 0, 1), instruction(0, 9, 0, 0)],
+            ),
+        ],
+    };
+    let bytes = [
+        1, 0, 0, 0, 2, 1, 3, 4, 8, 7, 6, 5, // one instruction
+        0, 0, 0, 0, // none
+        2, 0, 0, 0, 6, 0, 0, 0, 1, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, // two
+    ];
+    assert_eq!(filters.digest(), Digest::of(&bytes));
 }
 
 #[test]
