@@ -115,7 +115,9 @@ def repository(scratch):
     """A git repository with one commit."""
     def git(*args):
         who = ["-c", "user.name=Peer", "-c", "user.email=peer@example.com"]
-        subprocess.run(["git", "-C", scratch / "repository", *who, *args], check=True, capture_output=True)
+        when = {"GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z"}
+        command = ["git", "-C", scratch / "repository", *who, *args]
+        subprocess.run(command, check=True, capture_output=True, env=os.environ | when)
 
     (scratch / "repository").mkdir()
     git("init", "-b", "main")
