@@ -4,6 +4,7 @@ Prints one JSON line a step, then the events in the order they were seen.
 """
 
 import json
+import os
 import sys
 
 import anyio
@@ -112,6 +113,19 @@ async def clock(session):
     await step("bad zone", session.call_tool, "get_current_time", {"timezone": "Mars/Olympus"})
 
 
+async def git(session):
+    """Without PEERS_REPOSITORY there is none to look at, which the server says."""
+    repository = os.environ.get("PEERS_REPOSITORY", "/nowhere")
+    await step("tools/list", all_tools, session)
+    await step("log", session.call_tool, "git_log", {"repo_path": repository, "max_count": 1})
+    await step("status", session.call_tool, "git_status", {"repo_path": repository})
+
+
+async def echo(session):
+    await step("tools/list", all_tools, session)
+    await step("echo", session.call_tool, "echo", {"text": "ü"})
+
+
 async def refused(session):
     """Behind a policy that denies `add` and lets `fail` through once."""
     await step("tools/list", all_tools, session)
@@ -127,7 +141,7 @@ async def brief(session):
 
 
 async def main():
-    scenario = {"general": general, "clock": clock, "brief": brief, "refused": refused}[sys.argv[1]]
+    scenario = {"general": general, "clock": clock, "brief": brief, "refused": refused, "git": git, "echo": echo}[sys.argv[1]]
     command, *args = sys.argv[3:]
     async with stdio_client(StdioServerParameters(command=command, args=args)) as streams:
         async with ClientSession(

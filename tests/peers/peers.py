@@ -1,5 +1,6 @@
 """The real peers: where they come from, what each scenario runs, what it needs."""
 
+import json
 import os
 import platform
 import re
@@ -28,9 +29,19 @@ class Scenario:
     # The client hangs up in the middle of an answer: how much of it still travels before
     # SIGTERM, and so the exit code, is a matter of time.
     torn: bool = False
+    # The flags under which the server is confined; without them it is not.
+    confine: list = None
+    # Fills the private cache that the confined server has.
+    warm: object = None
+    # Whether there is anything to see without confinement.
+    confined_only: bool = False
+
+    def kinds(self):
+        """Whether it is run when servers are confined, and when they are not."""
+        return [confine for confine in (False, True) if confine and self.confine or not confine and not self.confined_only]
 
 
-def scenarios(tools):
+def scenarios(tools, aegis):
     """Every scenario; in a command `{run}` becomes the run's directory, `{scratch}` what both runs of it share."""
     scratch = "{scratch}"
     everything = [tools.node, SCOPE / "server-everything/dist/index.js"]
@@ -55,10 +66,17 @@ def scenarios(tools):
     def call(tool):
         return ["--method", "tools/call", "--tool-name", tool, "--tool-arg", "a=1", "b=2"]
 
+    time = [python2, "-m", "mcp_server_time", "--local-timezone", "UTC"]
+    npx = [tools.npx, "--offline", "-y", f"{EVERYTHING}@{pinned(EVERYTHING)}"]
+    uvx = [HERE / ".venv2/bin/uvx", "--offline", TIME, "--local-timezone", "UTC"]
+    git = [python2, "-m", "mcp_server_git"]
     ts, py1, py2, both = ("node",), ("venv1",), ("venv2",), ("venv1", "venv2")
+    def preset(name):
+        return ["--confine", "--preset", name]
+
     inspect, stubborn, deaf = ("node", "node22"), [*server1, "--stubborn"], [*server1, "--deaf"]
     return [
-        Scenario("everything", ts, typescript("everything"), everything),
+        Scenario("everything", ts, typescript("everything"), everything, confine=preset("node")),
         Scenario("filesystem", ts, typescript("filesystem"), files, prepare=fill),
         Scenario("oversize", ts, typescript("oversize"), files, prepare=fill, leave_out=is_torn, torn=True),
         Scenario("memory", ts, typescript("memory"), memory),
@@ -69,13 +87,21 @@ def scenarios(tools):
         Scenario("inspector-modern", (*inspect, *py2), inspector("--protocol-era", "auto", *call("add")), server2),
         Scenario("python1-to-2", both, one("general"), server2),
         Scenario("python2-to-1", both, two("general"), server1),
-        Scenario("time", both, one("clock"), [python2, "-m", "mcp_server_time", "--local-timezone", "UTC"]),
+        Scenario("time", both, one("clock"), time, confine=preset("python")),
         Scenario("stubborn-ts", (*ts, *py1), typescript("stubborn"), stubborn),
         Scenario("stubborn-python1", py1, one("brief"), stubborn),
         Scenario("stubborn-python2", both, two("brief"), stubborn),
         Scenario("deaf-ts", (*ts, *py1), typescript("stubborn"), deaf, deaf=True),
         Scenario("deaf-python1", py1, one("brief"), deaf, deaf=True),
         Scenario("deaf-python2", both, two("brief"), deaf, deaf=True),
+        Scenario("npx", ts, typescript("everything"), npx, confine=preset("npx"), warm=warm_npx, confined_only=True),
+        Scenario("uvx", both, one("clock"), uvx, confine=preset("uvx"), warm=warm_uvx, confined_only=True),
+        Scenario("git", both, one("git"), git, confine=preset("python"), confined_only=True),
+        Scenario(
+            "git-repository", both, ["/usr/bin/env", f"PEERS_REPOSITORY={scratch}/repository", *one("git")], git,
+            prepare=repository, confine=[*preset("python"), "--allow-read", scratch], confined_only=True,
+        ),
+        Scenario("static", py1, one("echo"), [aegis, "__demo-server"], confine=preset("static"), confined_only=True),
     ]
 
 
@@ -83,6 +109,46 @@ def fill(scratch):
     line = "".join(chr(32 + at % 90) for at in range(70)) + " äöü 🦀\n"
     (scratch / "twelve").write_text(line * (12_000_000 // len(line.encode()) + 1), encoding="utf-8")
     (scratch / "small").write_text("an old line\n", encoding="utf-8")
+
+
+def repository(scratch):
+    """A git repository with one commit."""
+    def git(*args):
+        who = ["-c", "user.name=Peer", "-c", "user.email=peer@example.com"]
+        when = {"GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z"}
+        command = ["git", "-C", scratch / "repository", *who, *args]
+        subprocess.run(command, check=True, capture_output=True, env=os.environ | when)
+
+    (scratch / "repository").mkdir()
+    git("init", "-b", "main")
+    (scratch / "repository/file").write_text("text\n", encoding="utf-8")
+    git("add", "file")
+    git("commit", "-m", "One")
+
+
+def warm_npx(cache):
+    command = [shutil.which("npx"), "-y", "--package", f"{EVERYTHING}@{pinned(EVERYTHING)}", "-c", "true"]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | cache_variables(cache))
+
+
+def warm_uvx(cache):
+    command = [HERE / ".venv2/bin/uvx", TIME, "--help"]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | cache_variables(cache))
+
+
+def cache_variables(cache):
+    """What a confined npx or uvx is told of its private cache."""
+    return {
+        "XDG_CACHE_HOME": str(cache),
+        "npm_config_cache": str(cache / "npm"),
+        "UV_CACHE_DIR": str(cache / "uv"),
+        "UV_TOOL_DIR": str(cache / "uv-tools"),
+        "UV_PYTHON_INSTALL_DIR": str(cache / "uv-python"),
+    }
+
+
+def pinned(package):
+    return json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"][package]
 
 
 def is_roots(frame):
@@ -104,6 +170,7 @@ class Tools:
     def __init__(self):
         self.absent = {}
         self.node = shutil.which("node")
+        self.npx = shutil.which("npx")
         self.node22 = None
         self.find_node()
         for need, pins in (("venv1", "requirements1.txt"), ("venv2", "requirements2.txt")):
@@ -160,6 +227,8 @@ def dotted(version):
     return ".".join(str(number) for number in version)
 
 
+EVERYTHING = "@modelcontextprotocol/server-everything"
+TIME = "mcp-server-time@2026.10.19"
 NODE_LEAST = (20,)
 NODE_OF_INSPECTOR = (22, 19)
 PYTHON_LEAST = (3, 10)
