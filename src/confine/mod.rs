@@ -7,13 +7,21 @@
 //! * [`assets`]: what no grant may reach, since the record rests on it.
 //! * [`landlock`]: the paths of a profile, enforced on the calling thread.
 //! * [`seccomp`]: system calls that no rule of paths covers, denied.
+//! * [`order`], [`report`]: what parent and helper tell each other.
+//! * [`door`], [`start`]: the parent, which starts a helper and lets it go.
+//! * [`reexec`]: the helper, which restricts itself and becomes the program.
 
 pub(crate) mod assets;
 pub(crate) mod command;
+pub(crate) mod door;
 mod elf;
 mod installation;
 pub(crate) mod landlock;
 pub(crate) mod machine;
+pub(crate) mod order;
 pub(crate) mod preset;
 pub(crate) mod profile;
+pub(crate) mod reexec;
+pub(crate) mod report;
 pub(crate) mod seccomp;
+pub(crate) mod start;
