@@ -27,8 +27,8 @@ pub(crate) struct Door {
     path: String,
     listener: OwnedFd,
     /// Listened on, never answered.
-    canary: TcpListener,
-    canary_port: u16,
+    _canary: Option<TcpListener>,
+    canary_port: Option<u16>,
     _directory: TempDir,
 }
 
@@ -48,7 +48,7 @@ impl Door {
     /// # Errors
     /// When there is no place for it, or no socket may be made.
     pub(crate) fn open(profile: &Profile, network: &Wanted) -> Result<Self, StartError> {
-        let (canary, canary_port) = canary(network).map_err(StartError::Door)?;
+        let canary = canary(network).map_err(StartError::Door)?;
         let mut last = io::ErrorKind::NotFound.into();
         for place in places() {
             match Self::in_place(&place, profile) {
@@ -56,8 +56,8 @@ impl Door {
                     return Ok(Self {
                         path,
                         listener,
-                        canary,
-                        canary_port,
+                        canary_port: canary.as_ref().map(|&(_, port)| port),
+                        _canary: canary.map(|(listener, _)| listener),
                         _directory: directory,
                     });
                 }
@@ -94,8 +94,9 @@ impl Door {
         &self.path
     }
 
-    /// The port of 127.0.0.1 that no confined helper may reach.
-    pub(super) fn canary_port(&self) -> u16 {
+    /// The port of 127.0.0.1 that no confined helper may reach, where there
+    /// is such an address.
+    pub(super) fn canary_port(&self) -> Option<u16> {
         self.canary_port
     }
 
@@ -158,8 +159,8 @@ impl Waiting {
     }
 
     /// Lets the helper execute the program, and waits until it has, at most
-    /// [`HANDSHAKE_WAIT`]. A helper that dies of a signal in that moment is
-    /// not told from a program that dies of one in its first.
+    /// [`HANDSHAKE_WAIT`]. A helper that is killed while it executes the
+    /// program is not told from a program that is killed in its first moment.
     ///
     /// # Errors
     /// When it could not be executed.
@@ -167,6 +168,10 @@ impl Waiting {
         let deadline = Instant::now() + HANDSHAKE_WAIT;
         handshake::send(&self.line.connection, GO, &[])
             .map_err(|_| self.line.watch.ended_by(deadline))?;
+        match self.line.hear(deadline)? {
+            (Said::Executing, _) => {}
+            (said, _) => return Err(unexpected(said)),
+        }
         match self.line.receive(deadline)? {
             Some(packet) => match self.line.read(&packet)? {
                 Said::Failed { text } => Err(StartError::Executed(text)),
@@ -232,16 +237,21 @@ fn unexpected(said: Said) -> StartError {
     match said {
         Said::Failed { text } => StartError::Helper(text),
         Said::NoNamespace(refused) => StartError::Namespace(refused),
-        Said::Hello { .. } | Said::Sockets | Said::Ready(_) => StartError::Protocol,
+        Said::Hello { .. } | Said::Sockets | Said::Ready(_) | Said::Executing => {
+            StartError::Protocol
+        }
     }
 }
 
 /// A listener on a port that is not among the allowed ones, where the helper
-/// would rightly reach one.
-fn canary(network: &Wanted) -> io::Result<(TcpListener, u16)> {
+/// would rightly reach one. None where there is no loopback to be reached.
+fn canary(network: &Wanted) -> io::Result<Option<(TcpListener, u16)>> {
     let mut held = Vec::new();
     for _ in 0..CANARY_TRIES {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => return Ok(None),
+            bound => bound?,
+        };
         let port = listener.local_addr()?.port();
         let is_allowed = match network {
             Wanted::Denied => false,
@@ -250,7 +260,7 @@ fn canary(network: &Wanted) -> io::Result<(TcpListener, u16)> {
             } => ports.contains(&port) || port == *proxy_port,
         };
         if !is_allowed {
-            return Ok((listener, port));
+            return Ok(Some((listener, port)));
         }
         // Held, so that the next try finds another.
         held.push(listener);
@@ -277,3 +287,63 @@ pub(crate) const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
 pub(super) const CANARY: &str = "canary";
 
 const CANARY_TRIES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::confine::preset::Access;
+    use crate::confine::profile::{Origin, Rule};
+    use crate::grant::root::Kind;
+
+    fn profile(granted: &[&Path]) -> Profile {
+        let rule = |path: &&Path| Rule {
+            path: path.to_str().unwrap().to_owned(),
+            access: Access::Read,
+            kind: Kind::Directory,
+            id: None,
+            origin: Origin::User,
+            why: "a test".to_owned(),
+        };
+        Profile {
+            program: "/bin/true".to_owned(),
+            rules: granted.iter().map(rule).collect(),
+            skipped: Vec::new(),
+            kept_variables: Vec::new(),
+            set_variables: Vec::new(),
+            best_effort: false,
+            shared_cache: false,
+            unix_sockets: false,
+        }
+    }
+
+    #[test]
+    fn a_door_is_private_lies_outside_of_grants_and_leaves_nothing() {
+        let first = Door::open(&profile(&[]), &Wanted::Denied).unwrap();
+        let directory = Path::new(first.path()).parent().unwrap().to_owned();
+        let mode = directory.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(directory.join(CANARY).exists());
+        let place = directory.parent().unwrap();
+        let second = Door::open(&profile(&[place]), &Wanted::Denied).unwrap();
+        assert!(!Path::new(second.path()).starts_with(place));
+        drop(first);
+        assert!(!directory.exists());
+        let error = Door::open(&profile(&[Path::new("/")]), &Wanted::Denied).unwrap_err();
+        assert!(error.to_string().contains("grant less"), "{error}");
+    }
+
+    #[test]
+    fn the_canary_listens_where_nothing_is_allowed() {
+        let allowed = |ports| Wanted::Hosts {
+            ports,
+            proxy_port: 3128,
+            name_servers: Vec::new(),
+        };
+        let (_held, port) = canary(&allowed(Vec::new())).unwrap().unwrap();
+        let all_but_few = (1..=u16::MAX).filter(|port| port % 4 != 1).collect();
+        let (_held, other) = canary(&allowed(all_but_few)).unwrap().unwrap();
+        assert_eq!(other % 4, 1);
+        assert_ne!(port, other);
+        canary(&allowed((1..=u16::MAX).collect())).unwrap_err();
+    }
+}

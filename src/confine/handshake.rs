@@ -37,6 +37,9 @@ pub(super) enum Said {
     },
     /// It is restricted, and waits.
     Ready(Box<Report>),
+    /// It was let go. Nothing more is said when that succeeds: the connection
+    /// ends.
+    Executing,
 }
 
 /// A packet, and what came with it.

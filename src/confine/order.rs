@@ -26,8 +26,9 @@ pub(crate) struct Order {
     /// the helper must not be able to open in the end.
     pub(crate) socket: String,
     /// A port of the host's 127.0.0.1 where the parent listens, and which must
-    /// not be reached where the network is denied or leads through aegis.
-    pub(crate) canary_port: u16,
+    /// not be reached. None where the host has no such address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) canary_port: Option<u16>,
     /// Whether namespaces are tried. Without, see [`Order::without_namespace`].
     pub(crate) namespace: bool,
     /// Paths and variables.
@@ -250,3 +251,100 @@ const LEAST_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Standard streams, the socket, and what restricting oneself opens.
 const LEAST_FILES: u64 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::confine::handshake::MAX_DESCRIPTORS;
+
+    fn order() -> Order {
+        Order {
+            socket: "/door".to_owned(),
+            canary_port: Some(40_000),
+            namespace: true,
+            profile: Profile {
+                program: "/bin/true".to_owned(),
+                rules: Vec::new(),
+                skipped: Vec::new(),
+                kept_variables: Vec::new(),
+                set_variables: Vec::new(),
+                best_effort: false,
+                shared_cache: false,
+                unix_sockets: false,
+            },
+            network: Wanted::Denied,
+            metadata: Metadata::Denied,
+            limits: Limits::default(),
+        }
+    }
+
+    fn hosts(ports: Vec<u16>, name_servers: usize) -> Order {
+        Order {
+            network: Wanted::Hosts {
+                ports,
+                proxy_port: 3128,
+                name_servers: vec![IpAddr::from([127, 0, 0, 1]); name_servers],
+            },
+            ..order()
+        }
+    }
+
+    #[test]
+    fn an_order_arrives_as_it_was_given() {
+        for order in [order(), hosts(vec![80, 443], 2)] {
+            let value = order.to_variable().unwrap();
+            let read = Order::from_variable(Some(OsStr::new(&value))).unwrap();
+            assert_eq!(read, order);
+        }
+    }
+
+    #[test]
+    fn what_is_handed_over_is_bounded() {
+        let filled = |bytes: usize| {
+            let mut order = order();
+            order.profile.skipped.push("x".repeat(bytes));
+            order
+        };
+        let rest = filled(0).to_variable().unwrap().len();
+        let longest = filled(MAX_BYTES - rest).to_variable().unwrap();
+        assert_eq!(longest.len(), MAX_BYTES);
+        // The kernel takes it, with the name and what stands between.
+        assert!(VARIABLE.len() + 2 + MAX_BYTES <= 128 << 10);
+        let error = filled(MAX_BYTES - rest + 1).to_variable().unwrap_err();
+        assert!(matches!(error, OrderError::TooLong { bytes } if bytes == MAX_BYTES + 1));
+    }
+
+    #[test]
+    fn ports_and_name_servers_are_bounded_and_sound() {
+        let ports = |count: u16| (1000..1000 + count).collect::<Vec<u16>>();
+        hosts(ports(200), MAX_NAME_SERVERS).check().unwrap();
+        let refused = |order: Order| order.check().unwrap_err().to_string();
+        assert!(refused(hosts(ports(201), 0)).contains("names 201 ports"));
+        assert!(refused(hosts(vec![80], MAX_NAME_SERVERS + 1)).starts_with("17 name servers"));
+        assert!(refused(hosts(vec![53], 0)).contains("aegis answers"));
+        assert!(refused(hosts(vec![0, 80], 0)).contains("port 0"));
+        assert!(refused(hosts(vec![80, 3128], 0)).starts_with("port 3128 is to be"));
+        for odd in [vec![80, 79], vec![80, 80]] {
+            assert!(refused(hosts(odd, 0)).contains("ascending order"));
+        }
+        // One message takes all of their sockets.
+        const { assert!(1 + MAX_PORTS + 1 + MAX_NAME_SERVERS + 2 <= MAX_DESCRIPTORS) };
+    }
+
+    #[test]
+    fn the_proxy_has_a_port_of_its_own() {
+        assert_eq!(proxy_port(&[80, 443]), 3128);
+        assert_eq!(proxy_port(&[3128, 3129]), 3130);
+    }
+
+    #[test]
+    fn only_a_denial_or_a_bearing_operator_does_without_namespaces() {
+        let without = order().without_namespace().unwrap();
+        assert!(!without.namespace);
+        assert_eq!(without.without_namespace(), None);
+        let mut hosts = hosts(vec![80], 0);
+        assert_eq!(hosts.without_namespace(), None);
+        hosts.profile.best_effort = true;
+        assert!(hosts.without_namespace().is_some());
+    }
+}

@@ -205,6 +205,7 @@ fn confine(order: &Order, args: &[OsString], parent: &Parent) -> Result<Infallib
         Ok(packet) if packet.bytes == GO => {}
         _ => return Err(Stop::Gone),
     }
+    parent.say(&Said::Executing).map_err(|_| Stop::Gone)?;
     Err(stop(execute::execute(&order.profile, args)))
 }
 
@@ -355,7 +356,7 @@ mod tests {
         assert_eq!(usage(&["--"]), required);
         assert_eq!(
             usage(&["--x\n", "--", "a"]),
-            "__confine-exec takes no flags; put the child command after `--` (got `--x\\n`)"
+            "__confine-exec takes no flags; put the child command after `--` (got `--x\\u{a}`)"
         );
         let args = ["--", "a", "--"].map(OsString::from);
         assert_eq!(command_line(&args).unwrap(), ["a", "--"]);

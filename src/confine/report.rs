@@ -119,3 +119,6 @@ impl Report {
 
 /// SECCOMP_MODE_FILTER
 const FILTERED: u64 = 2;
+
+#[cfg(test)]
+mod tests;

@@ -17,8 +17,8 @@ use crate::wire::facts::NetworkMode;
 pub(super) struct Outside<'a> {
     /// A file that no rule grants.
     pub(super) canary: &'a Path,
-    /// A port of the host's 127.0.0.1 that is listened on.
-    pub(super) port: u16,
+    /// A port of the host's 127.0.0.1 that is listened on, if it has one.
+    pub(super) port: Option<u16>,
     /// The parent.
     pub(super) parent: Pid,
 }
@@ -55,8 +55,8 @@ pub(super) fn run(
         // No socket is made there, as another trial shows.
         NetworkMode::DeniedSeccomp | NetworkMode::Unrestricted => None,
     };
-    if let Some(expected) = expected {
-        let host = SocketAddr::from((Ipv4Addr::LOCALHOST, outside.port));
+    if let Some((expected, port)) = expected.zip(outside.port) {
+        let host = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let found = number(TcpStream::connect_timeout(&host, CONNECT_WAIT));
         refused("connect to the host's loopback", found, expected)?;
     }
