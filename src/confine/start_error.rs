@@ -4,6 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
+use super::door::HANDSHAKE_WAIT;
 use super::order::OrderError;
 use super::refused::{Refused, setting};
 
@@ -43,7 +44,8 @@ pub(crate) enum StartError {
     Ended(String),
     /// It never came, or never got ready.
     #[error(
-        "the helper that confines the program was not ready within 5 seconds; start again when the machine is less busy"
+        "the helper that confines the program was not ready within {} seconds; start again when the machine is less busy",
+        HANDSHAKE_WAIT.as_secs()
     )]
     Timeout,
     /// Somebody else came.
