@@ -2,6 +2,8 @@
 //! verb. The only module that prints.
 
 mod args;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+mod confine_exec;
 #[cfg(feature = "record")]
 mod demo;
 #[cfg(feature = "record")]
@@ -44,6 +46,8 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
     };
     let args: Vec<OsString> = args.collect();
     match verb.to_str() {
+        #[cfg(all(feature = "confine", target_os = "linux"))]
+        Some("__confine-exec") => confine_exec::run(&args),
         Some("help" | "--help" | "-h") => print(&overview()),
         Some("version" | "--version" | "-V") => {
             print(&format!("aegis {}\n", env!("CARGO_PKG_VERSION")))

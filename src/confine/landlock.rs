@@ -13,7 +13,7 @@ use std::path::Path;
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, Erratum,
-    LandlockStatus, PathBeneath, RestrictSelfAttr as _, RestrictionStatus, Ruleset,
+    LandlockStatus, NetPort, PathBeneath, RestrictSelfAttr as _, RestrictionStatus, Ruleset,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
     make_bitflags,
 };
@@ -29,9 +29,11 @@ use crate::wire::escape::Escaped;
 /// Whether TCP is refused here too. Alone it would be no fence: the right
 /// knows no hosts, and other protocols pass it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tcp {
+pub(crate) enum Tcp<'a> {
     /// Nothing is bound or dialled.
     Denied,
+    /// These ports are dialled, at any address. Nothing is bound.
+    Ports(&'a [u16]),
     /// Another fence decides.
     LeftAlone,
 }
@@ -109,7 +111,7 @@ pub(crate) enum LandlockError {
 /// # Errors
 /// When not all of it can be enforced. The thread may then be restricted or
 /// not, and must execute nothing.
-pub(crate) fn restrict(profile: &Profile, tcp: Tcp) -> Result<Enforced, LandlockError> {
+pub(crate) fn restrict(profile: &Profile, tcp: Tcp<'_>) -> Result<Enforced, LandlockError> {
     restrict_at(best_abi(), profile, tcp)
 }
 
@@ -118,7 +120,11 @@ pub(crate) fn best_abi() -> Option<ABI> {
     ALL_ABIS.into_iter().find(|&abi| offers(abi).is_ok())
 }
 
-fn restrict_at(abi: Option<ABI>, profile: &Profile, tcp: Tcp) -> Result<Enforced, LandlockError> {
+fn restrict_at(
+    abi: Option<ABI>,
+    profile: &Profile,
+    tcp: Tcp<'_>,
+) -> Result<Enforced, LandlockError> {
     let Some(abi) = abi else {
         return match profile.best_effort {
             true => Ok(Enforced {
@@ -157,6 +163,15 @@ fn restrict_at(abi: Option<ABI>, profile: &Profile, tcp: Tcp) -> Result<Enforced
                 cause: cause(&error),
             })?;
     }
+    if let Tcp::Ports(ports) = tcp
+        && abi >= ABI::V4
+    {
+        for &port in ports {
+            ruleset = ruleset
+                .add_rule(NetPort::new(port, AccessNet::ConnectTcp))
+                .map_err(|e| LandlockError::Ruleset(cause(&e)))?;
+        }
+    }
     let status = put_in_force(ruleset, abi).map_err(|e| LandlockError::Ruleset(cause(&e)))?;
     let LandlockStatus::Available {
         effective_abi,
@@ -183,7 +198,7 @@ fn restrict_at(abi: Option<ABI>, profile: &Profile, tcp: Tcp) -> Result<Enforced
 }
 
 /// A ruleset without rules: it refuses everything.
-fn create(abi: ABI, tcp: Tcp) -> Result<RulesetCreated, RulesetError> {
+fn create(abi: ABI, tcp: Tcp<'_>) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))?;
@@ -255,9 +270,9 @@ fn class_rights(access: Access, abi: ABI, unix_sockets: bool) -> BitFlags<Access
     }
 }
 
-fn net_rights(abi: ABI, tcp: Tcp) -> BitFlags<AccessNet> {
+fn net_rights(abi: ABI, tcp: Tcp<'_>) -> BitFlags<AccessNet> {
     match tcp {
-        Tcp::Denied => AccessNet::from_all(abi),
+        Tcp::Denied | Tcp::Ports(_) => AccessNet::from_all(abi),
         Tcp::LeftAlone => BitFlags::EMPTY,
     }
 }

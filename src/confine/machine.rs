@@ -52,6 +52,19 @@ impl ThisMachine {
     }
 }
 
+impl ThisMachine {
+    /// Looks at as much of it as a confined process may see.
+    ///
+    /// # Errors
+    /// When the working directory is gone.
+    pub(super) fn without_mounts() -> io::Result<Self> {
+        Ok(Self {
+            directory: std::env::current_dir()?,
+            mounts: Vec::new(),
+        })
+    }
+}
+
 impl Machine for ThisMachine {
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
         self.directory.join(path).canonicalize()

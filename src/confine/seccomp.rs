@@ -31,6 +31,7 @@ use std::io;
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::wire::digest::{Digest, Hasher, SystemCallFilters};
 
@@ -57,7 +58,8 @@ pub(crate) enum Network {
 }
 
 /// Whether modes, owners, times and attributes may be changed by path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Metadata {
     Denied,
     Allowed,

@@ -1,4 +1,6 @@
-//! The filters of a confinement, for tests that try them from outside.
+//! Parts of a confinement, for tests that try them from outside.
+
+pub mod helper;
 
 use std::io;
 
@@ -24,10 +26,23 @@ impl Filters {
         Self::of(Network::Namespace)
     }
 
+    /// Those of one that may have Unix sockets besides, and so can start a
+    /// confinement of its own.
+    ///
+    /// # Errors
+    /// When the architecture is not known.
+    pub fn with_unix_sockets() -> io::Result<Self> {
+        Self::with(Network::PortOnly, true)
+    }
+
     fn of(network: Network) -> io::Result<Self> {
+        Self::with(network, false)
+    }
+
+    fn with(network: Network, unix_sockets: bool) -> io::Result<Self> {
         let plan = Plan {
             network,
-            unix_sockets: false,
+            unix_sockets,
             metadata: Metadata::Denied,
         };
         seccomp::filters(&plan).map(Self).map_err(io::Error::other)

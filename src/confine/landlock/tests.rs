@@ -400,3 +400,27 @@ impl Drop for Victim {
         let _ = self.0.wait();
     }
 }
+
+#[test]
+fn listed_ports_are_dialled_and_no_others() {
+    let tree = Tree::new();
+    let [listed, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let at = |listener: &TcpListener| listener.local_addr().unwrap();
+    if best_abi().is_none_or(|abi| abi < ABI::V4) {
+        eprintln!("SKIPPED: Landlock fences no ports here");
+        return;
+    }
+    TcpStream::connect(at(&other)).unwrap();
+    let ports = [at(&listed).port()];
+    confined(&tree.profile(), Tcp::Ports(&ports), |enforced| {
+        assert!(enforced.net.contains(&"connect_tcp".to_owned()));
+        TcpStream::connect(at(&listed)).unwrap();
+        for refused in [
+            TcpStream::connect(at(&other)).map(drop),
+            TcpListener::bind("127.0.0.1:0").map(drop),
+        ] {
+            let kind = refused.unwrap_err().kind();
+            assert_eq!(kind, io::ErrorKind::PermissionDenied);
+        }
+    });
+}

@@ -1,3 +1,4 @@
 //! What a confined program cannot do, tried.
 
+mod reexec;
 mod seccomp;
