@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// TCP connections of the child at once, without those to the name server.
-    /// Each takes two descriptors and two threads.
+    /// Each takes two descriptors, two threads and 128 KiB.
     pub(crate) connections: usize,
     /// TCP connections to the name server at once.
     pub(crate) dns_connections: usize,
