@@ -4,6 +4,8 @@
 
 #[cfg(all(feature = "confine", target_os = "linux"))]
 pub mod confine;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+pub mod egress;
 
 use std::hint::black_box;
 use std::io;
