@@ -7,6 +7,7 @@
 //! * [`assets`]: what no grant may reach, since the record rests on it.
 //! * [`landlock`]: the paths of a profile, enforced on the calling thread.
 //! * [`seccomp`]: system calls that no rule of paths covers, denied.
+//! * [`private`]: directories of one server alone.
 //! * [`order`], [`report`]: what parent and helper tell each other.
 //! * [`door`], [`start`]: the parent, which starts a helper and lets it go.
 //! * [`reexec`]: the helper, which restricts itself and becomes the program.
@@ -22,6 +23,7 @@ pub(crate) mod landlock;
 pub(crate) mod machine;
 pub(crate) mod order;
 pub(crate) mod preset;
+pub(crate) mod private;
 mod process;
 pub(crate) mod profile;
 pub(crate) mod reexec;

@@ -138,9 +138,13 @@ impl Order {
     /// on the same ports, which the operator has to bear (`--best-effort`).
     pub(crate) fn without_namespace(&self) -> Option<Self> {
         let is_borne = self.network == Wanted::Denied || self.profile.best_effort;
-        (self.namespace && is_borne).then(|| Self {
-            namespace: false,
-            ..self.clone()
+        (self.namespace && is_borne).then(|| {
+            let mut order = self.clone();
+            order.namespace = false;
+            // There is no proxy then.
+            let set = &mut order.profile.set_variables;
+            set.retain(|(name, _)| !PROXY_VARIABLES.contains(&name.as_str()));
+            order
         })
     }
 
@@ -188,19 +192,22 @@ impl Order {
                 return Err(OrderError::NameServers(name_servers.len()));
             }
         }
-        let limits = [
-            ("--max-procs", self.limits.processes, 1),
-            ("--max-memory", self.limits.memory_bytes, LEAST_MEMORY_BYTES),
-            ("--max-files", self.limits.files, LEAST_FILES),
-        ];
-        for (flag, limit, least) in limits {
-            if let Some(got) = limit.filter(|&limit| limit < least) {
-                return Err(OrderError::Limit { flag, least, got });
-            }
-        }
-        Ok(())
+        check_limits(&self.limits)
     }
 }
+
+/// Variables that tell a program of a proxy.
+pub(crate) const PROXY_VARIABLES: [&str; 9] = [
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "NODE_USE_ENV_PROXY",
+];
 
 /// A port for the proxy that none of `ports` takes: the customary one of
 /// proxies, or the next above it that is free.
@@ -210,7 +217,30 @@ pub(crate) fn proxy_port(ports: &[u16]) -> u16 {
         .unwrap_or(PROXY_PORT)
 }
 
-fn check_ports(ports: &[u16], proxy_port: u16) -> Result<(), OrderError> {
+/// Passes limits under which a helper can do its work.
+///
+/// # Errors
+/// Names the one that is too low.
+pub(crate) fn check_limits(limits: &Limits) -> Result<(), OrderError> {
+    let limits = [
+        ("--max-procs", limits.processes, 1),
+        ("--max-memory", limits.memory_bytes, LEAST_MEMORY_BYTES),
+        ("--max-files", limits.files, LEAST_FILES),
+    ];
+    for (flag, limit, least) in limits {
+        if let Some(got) = limit.filter(|&limit| limit < least) {
+            return Err(OrderError::Limit { flag, least, got });
+        }
+    }
+    Ok(())
+}
+
+/// Passes ports, in ascending order, that can be listened on besides the
+/// proxy's and that for names.
+///
+/// # Errors
+/// Names the one that cannot, or tells that there are too many.
+pub(crate) fn check_ports(ports: &[u16], proxy_port: u16) -> Result<(), OrderError> {
     if ports.len() > MAX_PORTS {
         return Err(OrderError::Ports(ports.len()));
     }
@@ -239,7 +269,7 @@ const MAX_BYTES: usize = 120 << 10;
 
 /// With the proxy's and those of names they fit into one message, which takes
 /// 253 descriptors (SCM_MAX_FD).
-pub(crate) const MAX_PORTS: usize = 200;
+const MAX_PORTS: usize = 200;
 
 /// The C library reads three (MAXNS).
 pub(crate) const MAX_NAME_SERVERS: usize = 16;

@@ -10,6 +10,7 @@
 //! What it gives is not yet permission: see [`super::allow::Allow::target`].
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -106,6 +107,22 @@ impl Resolver {
             hosts: hosts.as_ref().to_owned(),
             resolv_conf: resolv_conf.as_ref().to_owned(),
         }
+    }
+
+    /// The name servers that programs of this machine ask by UDP on port 53;
+    /// none where the configuration cannot be read, or where they are of one
+    /// link only.
+    pub(crate) fn name_servers(&self) -> Vec<IpAddr> {
+        let servers = Conf::read(&self.resolv_conf).map(|conf| conf.servers);
+        let mut addresses: Vec<_> = servers
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|server| !matches!(server, SocketAddr::V6(v6) if v6.scope_id() != 0))
+            .map(|server| server.ip())
+            .collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses
     }
 
     /// The addresses of `name`: at least one, at most [`MAX_ADDRESSES`], each

@@ -352,3 +352,18 @@ fn errors_name_the_host_and_the_next_step() {
     ];
     insta::assert_snapshot!(shown.join("\n"));
 }
+
+#[test]
+fn name_servers_are_those_that_a_program_without_interfaces_can_ask() {
+    let dir = tempfile::tempdir().unwrap();
+    let conf = dir.path().join("resolv.conf");
+    let servers = |text: &str| {
+        std::fs::write(&conf, text).unwrap();
+        let servers = Resolver::with_files("/dev/null", &conf).name_servers();
+        servers.iter().map(IpAddr::to_string).collect::<Vec<_>>()
+    };
+    let text = "nameserver 192.0.2.2\nnameserver fe80::1%1\nnameserver 192.0.2.1\n";
+    assert_eq!(servers(text), ["192.0.2.1", "192.0.2.2"]);
+    assert_eq!(servers("nameserver ::1\nnameserver ::1\n"), ["::1"]);
+    assert_eq!(servers("search example\n"), Vec::<String>::new());
+}

@@ -1,0 +1,211 @@
+//! Directories that belong to one confined server alone: for temporary files,
+//! and for what it caches from one start to the next.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use tempfile::TempDir;
+use thiserror::Error;
+
+use super::machine::Machine;
+use crate::wire::escape::EscapedPath;
+
+/// Why a directory cannot be a server's own.
+#[derive(Debug, Error)]
+pub(crate) enum PrivateError {
+    /// The system says so.
+    #[error("the private directory `{}` cannot be made: {error}", EscapedPath(.path))]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Somebody else could change what is in it.
+    #[error(
+        "the private directory `{}` {why}; remove it, or set XDG_CACHE_HOME to a directory of your own",
+        EscapedPath(.path)
+    )]
+    Unsafe {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Neither variable that leads to it is set.
+    #[error(
+        "there is no place for a private cache; set HOME or XDG_CACHE_HOME to an absolute path"
+    )]
+    Nowhere,
+}
+
+/// Makes a directory, mode 0700, in that for temporary files. It goes with the
+/// value, by a name without links.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn temporary() -> Result<TempDir, PrivateError> {
+    let parent = std::env::temp_dir();
+    let made = parent.canonicalize().and_then(|parent| {
+        tempfile::Builder::new()
+            .prefix("aegis-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(parent)
+    });
+    made.map_err(|error| PrivateError::Io {
+        path: parent,
+        error,
+    })
+}
+
+/// Where aegis keeps caches, if there is such a place. It need not exist.
+pub(crate) fn cache_root(machine: &impl Machine) -> Option<PathBuf> {
+    let absolute = |name| {
+        let path = PathBuf::from(machine.variable(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(base.join(OWN))
+}
+
+/// Makes the directory `name` for one server below `root`, unless it is there,
+/// and returns its name without links.
+///
+/// # Errors
+/// When it cannot be made, or somebody else could change what is in it.
+pub(crate) fn cache(root: &Path, name: &str) -> Result<PathBuf, PrivateError> {
+    let base = root.parent().unwrap_or(root);
+    let io = |path: &Path, error: io::Error| PrivateError::Io {
+        path: path.into(),
+        error,
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(base)
+        .map_err(|error| io(base, error))?;
+    let mut path = base.canonicalize().map_err(|error| io(base, error))?;
+    let mut directory = rustix::fs::openat(CWD, &path, DIRECTORY, Mode::empty())
+        .map_err(|error| io(&path, error.into()))?;
+    let own = root.file_name().unwrap_or(OWN.as_ref());
+    for part in [own, CONFINED.as_ref(), name.as_ref()] {
+        path.push(part);
+        directory = enter(&directory, part.as_ref(), &path)?;
+    }
+    Ok(path)
+}
+
+/// Makes a directory in another unless it is there, and opens it when it is
+/// this user's alone to change.
+fn enter(parent: &OwnedFd, name: &Path, path: &Path) -> Result<OwnedFd, PrivateError> {
+    let io = |error: Errno| PrivateError::Io {
+        path: path.into(),
+        error: error.into(),
+    };
+    let unsafe_since = |why| PrivateError::Unsafe {
+        path: path.into(),
+        why,
+    };
+    match rustix::fs::mkdirat(parent, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(io(error)),
+    }
+    let found = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(io)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => {}
+        FileType::Symlink => return Err(unsafe_since("is a link")),
+        _ => return Err(unsafe_since("is no directory")),
+    }
+    let directory = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()).map_err(io)?;
+    let stat = rustix::fs::fstat(&directory).map_err(io)?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(unsafe_since("belongs to another user"));
+    }
+    if stat.st_mode & OTHERS_WRITE != 0 {
+        return Err(unsafe_since("may be written to by others"));
+    }
+    Ok(directory)
+}
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::RDONLY)
+    .union(OFlags::CLOEXEC);
+
+const OTHERS_WRITE: u32 = 0o022;
+
+const OWN: &str = "aegis";
+
+const CONFINED: &str = "confined";
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn why(result: Result<PathBuf, PrivateError>) -> &'static str {
+        match result {
+            Err(PrivateError::Unsafe { why, .. }) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_cache_is_made_once_for_this_user_alone_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("far/.cache/aegis");
+        let made = cache(&root, "ab").unwrap();
+        assert!(made.ends_with("far/.cache/aegis/confined/ab"));
+        for made in [&made, made.parent().unwrap(), &root] {
+            assert_eq!(mode(made), 0o700, "{}", made.display());
+        }
+        fs::write(made.join("kept"), "").unwrap();
+        assert_eq!(cache(&root, "ab").unwrap(), made);
+        assert!(made.join("kept").exists());
+    }
+
+    #[test]
+    fn a_cache_that_others_could_change_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("aegis");
+        fs::create_dir(&root).unwrap();
+        fs::set_permissions(&root, Permissions::from_mode(0o770)).unwrap();
+        assert_eq!(why(cache(&root, "a")), "may be written to by others");
+
+        fs::set_permissions(&root, Permissions::from_mode(0o700)).unwrap();
+        fs::create_dir(root.join("confined")).unwrap();
+        symlink("..", root.join("confined/a")).unwrap();
+        assert_eq!(why(cache(&root, "a")), "is a link");
+        fs::write(root.join("confined/b"), "").unwrap();
+        assert_eq!(why(cache(&root, "b")), "is no directory");
+
+        if rustix::process::geteuid().is_root() {
+            let made = cache(&root, "c").unwrap();
+            std::os::unix::fs::chown(&made, Some(65534), None).unwrap();
+            assert_eq!(why(cache(&root, "c")), "belongs to another user");
+        } else {
+            eprintln!("skipped in part: only root can give a directory away");
+        }
+    }
+
+    #[test]
+    fn a_directory_for_temporary_files_is_private_and_goes() {
+        let made = temporary().unwrap();
+        let path = made.path().to_owned();
+        assert_eq!(mode(&path), 0o700);
+        assert_eq!(path.canonicalize().unwrap(), path);
+        drop(made);
+        assert!(!path.exists());
+    }
+}
