@@ -39,18 +39,23 @@ mod policy;
 #[cfg(feature = "record")]
 mod chain;
 #[cfg(all(feature = "confine", target_os = "linux"))]
-#[allow(dead_code, reason = "no verb confines yet")]
+#[allow(
+    dead_code,
+    reason = "some assets have no files yet, and tables give reasons"
+)]
 mod confine;
 #[cfg(feature = "record")]
 mod demo;
 #[cfg(all(feature = "confine", target_os = "linux"))]
-#[allow(dead_code, reason = "no verb confines yet")]
 mod egress;
 #[cfg(all(feature = "confine", target_os = "linux"))]
-#[allow(dead_code, reason = "no verb confines yet")]
+#[allow(
+    dead_code,
+    reason = "Grants of single Calls are for tools that run in this process"
+)]
 mod grant;
-#[cfg(feature = "confine")]
-#[allow(dead_code, reason = "the proxy and the profile that use it come next")]
+#[cfg(all(feature = "confine", target_os = "linux"))]
+#[allow(dead_code, reason = "addresses are lent from one block so far")]
 mod net;
 #[cfg(feature = "record")]
 mod rpc;

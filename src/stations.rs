@@ -2,13 +2,14 @@
 //!
 //! Whoever carries Calls reaches the policy through here only, and by types:
 //! a frame that was received becomes one that is [`Permitted`] or [`Refused`],
-//! and only the first can be forwarded. CAPABILITY and SANDBOX join where a
-//! Call runs in this process; AUDIT is the [`Standing`] that each Call gets,
-//! whatever becomes of it.
+//! and only the first can be forwarded. CAPABILITY joins where a Call runs in
+//! this process. A server that is started is put in a [`sandbox`] as a whole.
+//! AUDIT is the [`Standing`] that each Call gets, whatever becomes of it.
 //!
 //! [`Standing`]: crate::chain::ending::Standing
 
 mod received;
+pub(crate) mod sandbox;
 
 use std::path::Path;
 use std::time::Instant;

@@ -86,7 +86,6 @@ impl Call {
         self.inner.record.ambiguous = true;
     }
 
-    #[allow(dead_code, reason = "no child has a network that is carried yet")]
     /// Notes what the child did on the network while the Call was open.
     pub(crate) fn overlapped(&mut self, egress: EgressOverlapping) {
         self.inner.record.egress = Some(egress);

@@ -3,20 +3,23 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal};
+use std::mem::take;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use argh::FromArgs;
+use argh::{FromArgValue as _, FromArgs};
 
 use super::args::{self, PathArg, Verb};
 use super::exit::Exit;
 use super::ui;
 use super::{Request, UsageError};
 use crate::chain::audit::Audit;
+use crate::stations::sandbox::{self, Asked};
+use crate::wire::canon::MAX_INTEGER;
 use crate::wire::digest::{Digest, PolicySet};
-use crate::wire::escape::Escaped;
-use crate::wire::facts::Durability;
+use crate::wire::escape::{Escaped, EscapedPath};
+use crate::wire::facts::{Durability, Limits};
 use crate::wrap::{self, Client, Deny, Enforcement, Mode, Wrap};
 
 /// Run an MCP server and record every tool call made to it.
@@ -32,12 +35,21 @@ use crate::wrap::{self, Client, Deny, Enforcement, Mode, Wrap};
 /// client. Clients often start a server several times at once: give them a
 /// directory (a PATH that ends in / or is one), in which each gets a file of
 /// its own.
+///
+/// With --confine the server has no authority but what is named: it reaches
+/// the given paths and hosts, and the record says what was enforced. What
+/// cannot be enforced keeps it from being started.
 #[derive(FromArgs)]
 #[argh(
     example = "aegis wrap --audit ~/.aegis/files/ --signing-key ~/.aegis/key -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
+    example = "aegis wrap --audit ~/.aegis/files/ --signing-key ~/.aegis/key --confine --preset npx --allow-net registry.npmjs.org:443 --allow-write ~/notes -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
     error_code(
         1,
         "no policy to judge by, a session that could not be recorded, or a usage error"
+    ),
+    error_code(
+        126,
+        "confinement could not be put in force; the server was not started"
     ),
     error_code(128, "plus the number of the signal that ended the server or aegis")
 )]
@@ -82,6 +94,55 @@ pub(super) struct Args {
     /// take a policy with rules that can never match here
     #[argh(switch)]
     allow_inert_rules: bool,
+    /// give the server nothing but what the options below allow: no file, no
+    /// host, no variable that could hold a secret. The command itself needs a
+    /// --preset, or --allow-read paths
+    #[argh(switch)]
+    confine: bool,
+    /// what servers of a kind need to run: node, python, npx or uvx (which get
+    /// a cache of their own), or static for those that need no file
+    #[argh(option, arg_name = "node|python|npx|uvx|static")]
+    preset: Option<String>,
+    /// read and execute what is at PATH and beneath; may be repeated
+    #[argh(option, arg_name = "PATH")]
+    allow_read: Vec<PathArg>,
+    /// read and write what is at PATH and beneath; may be repeated
+    #[argh(option, arg_name = "PATH")]
+    allow_write: Vec<PathArg>,
+    /// connect to HOST:PORT[,PORT...], where HOST is a name, *.NAME for all
+    /// below it, an IPv4 or an [IPv6] address; may be repeated
+    #[argh(option, arg_name = "HOST:PORT[,PORT...]")]
+    allow_net: Vec<String>,
+    /// keep this environment variable; may be repeated
+    #[argh(option, arg_name = "NAME")]
+    allow_env: Vec<String>,
+    /// read the system's files and run its programs
+    #[argh(switch)]
+    allow_exec_support: bool,
+    /// use Unix sockets; below Landlock ABI 9 that opens all of the machine's
+    #[argh(switch)]
+    allow_unix_sockets: bool,
+    /// with --preset npx or uvx: share the caches of programs that are not
+    /// confined, which the server can then poison
+    #[argh(switch)]
+    shared_cache: bool,
+    /// reach the hosts through http://[USER:PASSWORD@]HOST:PORT, which then
+    /// looks their names up and is trusted with that
+    #[argh(option, arg_name = "http://[USER:PASSWORD@]HOST:PORT")]
+    upstream_proxy: Option<String>,
+    /// most processes and threads
+    #[argh(option, arg_name = "N")]
+    max_procs: Option<String>,
+    /// most address space of a process
+    #[argh(option, arg_name = "BYTES")]
+    max_memory: Option<String>,
+    /// most open files of a process
+    #[argh(option, arg_name = "N")]
+    max_files: Option<String>,
+    /// start also where this machine cannot enforce all of it; the record
+    /// says what is missing
+    #[argh(switch)]
+    best_effort: bool,
     /// the server's command stands behind `--`
     #[argh(positional, arg_name = "CMD")]
     stray: Vec<PathArg>,
@@ -89,7 +150,7 @@ pub(super) struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "wrap";
-    const USAGE: &'static str = "--audit PATH --signing-key PATH [--durability full|intent|process]\n                  [--max-frame BYTES] [--policy PATH [POLICY OPTIONS]]\n                  -- CMD [ARGS...]";
+    const USAGE: &'static str = "--audit PATH --signing-key PATH [--durability full|intent|process]\n                  [--max-frame BYTES] [--policy PATH [POLICY OPTIONS]]\n                  [--confine [CONFINEMENT OPTIONS]] -- CMD [ARGS...]";
 }
 
 impl Args {
@@ -102,6 +163,7 @@ impl Args {
             )));
         }
         let policy = self.enforcement()?;
+        let confine = self.confinement()?;
         let audit = self
             .audit
             .ok_or_else(|| UsageError("wrap requires --audit <PATH>".to_owned()))?;
@@ -123,6 +185,7 @@ impl Args {
             durability: durability(self.durability.as_deref())?,
             max_frame: self.max_frame.as_deref().map(max_frame).transpose()?,
             policy,
+            confine,
             command,
         })
     }
@@ -157,6 +220,56 @@ impl Args {
         }))
     }
 
+    /// What `--confine` and the options that go with it ask for.
+    fn confinement(&mut self) -> Result<Option<sandbox::Request>, UsageError> {
+        if !self.confine {
+            return match self.confinement_option() {
+                None => Ok(None),
+                Some(option) => Err(UsageError(format!("{option} requires --confine"))),
+            };
+        }
+        let limits = Limits {
+            processes: at_least_one("--max-procs", self.max_procs.as_deref())?,
+            memory_bytes: at_least_one("--max-memory", self.max_memory.as_deref())?,
+            files: at_least_one("--max-files", self.max_files.as_deref())?,
+        };
+        let asked = Asked {
+            read: paths("--allow-read", take(&mut self.allow_read))?,
+            write: paths("--allow-write", take(&mut self.allow_write))?,
+            net: texts("--allow-net", &self.allow_net)?,
+            variables: texts("--allow-env", &self.allow_env)?,
+            preset: text("--preset", self.preset.as_ref())?,
+            exec_support: self.allow_exec_support,
+            unix_sockets: self.allow_unix_sockets,
+            shared_cache: self.shared_cache,
+            upstream: text("--upstream-proxy", self.upstream_proxy.as_ref())?,
+            limits,
+            best_effort: self.best_effort,
+        };
+        asked.read().map(Some).map_err(UsageError)
+    }
+
+    /// An option that means something only with confinement.
+    fn confinement_option(&self) -> Option<&'static str> {
+        [
+            (self.preset.is_some(), "--preset"),
+            (!self.allow_read.is_empty(), "--allow-read"),
+            (!self.allow_write.is_empty(), "--allow-write"),
+            (!self.allow_net.is_empty(), "--allow-net"),
+            (!self.allow_env.is_empty(), "--allow-env"),
+            (self.allow_exec_support, "--allow-exec-support"),
+            (self.allow_unix_sockets, "--allow-unix-sockets"),
+            (self.shared_cache, "--shared-cache"),
+            (self.upstream_proxy.is_some(), "--upstream-proxy"),
+            (self.max_procs.is_some(), "--max-procs"),
+            (self.max_memory.is_some(), "--max-memory"),
+            (self.max_files.is_some(), "--max-files"),
+            (self.best_effort, "--best-effort"),
+        ]
+        .into_iter()
+        .find_map(|(given, option)| given.then_some(option))
+    }
+
     /// An option that means something only with a policy.
     fn policy_option(&self) -> Option<&'static str> {
         [
@@ -181,6 +294,45 @@ pub(super) fn not_stdio(option: &str, path: PathArg) -> Result<PathBuf, UsageErr
         )));
     }
     Ok(path.0.into())
+}
+
+fn paths(option: &str, paths: Vec<PathArg>) -> Result<Vec<PathBuf>, UsageError> {
+    let path = |path| not_stdio(option, path);
+    paths.into_iter().map(path).collect()
+}
+
+fn texts(option: &str, texts: &[String]) -> Result<Vec<String>, UsageError> {
+    let each = texts.iter().map(|typed| text(option, Some(typed)));
+    each.filter_map(Result::transpose).collect()
+}
+
+/// A value that is no path, and so has to be text.
+fn text(option: &str, typed: Option<&String>) -> Result<Option<String>, UsageError> {
+    let Some(typed) = typed else {
+        return Ok(None);
+    };
+    let Ok(PathArg(value)) = PathArg::from_arg_value(typed) else {
+        return Ok(Some(typed.clone()));
+    };
+    value.into_string().map(Some).map_err(|value| {
+        UsageError(format!(
+            "{option} needs text in UTF-8, got `{}`",
+            EscapedPath(value.as_ref())
+        ))
+    })
+}
+
+fn at_least_one(option: &str, number: Option<&str>) -> Result<Option<u64>, UsageError> {
+    let Some(typed) = number else {
+        return Ok(None);
+    };
+    match typed.parse() {
+        Ok(number @ 1..=MAX_INTEGER) => Ok(Some(number)),
+        _ => Err(UsageError(format!(
+            "{option} needs a number from 1, got `{}`",
+            args::typed(typed)
+        ))),
+    }
 }
 
 fn durability(mode: Option<&str>) -> Result<Durability, UsageError> {
@@ -252,8 +404,9 @@ impl Request for Wrap {
                 ended.exit.into()
             }
             Err(error) => {
+                let exit = error.exit();
                 ui::error(error);
-                Exit::Failed.into()
+                exit.into()
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The wrapped process, its group, and whatever it leaves behind.
 
-use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::ffi::OsStr;
+use std::io::{self, Read as _, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::Shared;
+use super::stderr::copy_escaped;
+use crate::stations::sandbox::Started;
 use crate::wire::escape::{Escaped, EscapedPath};
 
 /// The wrapped process, not reaped yet, so that its id is nobody else's.
@@ -26,6 +28,12 @@ pub(super) struct Wrapped {
 pub(super) struct Orphans {
     /// The children that are no orphans; `None` until it can be told.
     others: Arc<Mutex<Option<Vec<Pid>>>>,
+}
+
+/// A process that was started.
+pub(super) struct Spawned {
+    pub(super) wrapped: Wrapped,
+    pub(super) pipes: Pipes,
 }
 
 /// The ends of its pipes that are ours.
@@ -78,17 +86,15 @@ impl Write for ToChild {
 /// # Errors
 /// A text that names the program and where it was looked for.
 pub(super) fn spawn(
-    command: &[OsString],
+    mut command: Command,
     pipe_stderr: bool,
     orphans: &Orphans,
-) -> Result<(Wrapped, Pipes), String> {
-    let (program, args) = command.split_first().ok_or("no child command")?;
+) -> Result<Spawned, String> {
     // Held until the new process is known, lest it be reaped as an orphan.
     let mut others = orphans.lock();
     let mut known = children();
     adopt_orphans();
-    let mut child = Command::new(program)
-        .args(args)
+    let mut child = command
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -98,7 +104,7 @@ pub(super) fn spawn(
             Stdio::inherit()
         })
         .spawn()
-        .map_err(|error| not_spawned(program, &error))?;
+        .map_err(|error| not_spawned(command.get_program(), &error))?;
     let pid = Pid::from_child(&child);
     known.push(pid);
     *others = Some(known);
@@ -117,9 +123,24 @@ pub(super) fn spawn(
                 pid,
                 orphans,
             };
-            Ok((wrapped, pipes))
+            Ok(Spawned { wrapped, pipes })
         }
         _ => Err("the child has no pipes".to_owned()),
+    }
+}
+
+impl Started for Spawned {
+    fn pid(&self) -> u32 {
+        self.wrapped.child.id()
+    }
+
+    fn discard(self) {
+        // Why it is not wanted says more than how it ended.
+        let _ = self.wrapped.end();
+        if let Some(stderr) = self.pipes.stderr {
+            // What it said may be all that there is to know.
+            let _ = copy_escaped(stderr.take(DISCARDED_BYTES), io::stderr());
+        }
     }
 }
 
@@ -257,6 +278,9 @@ fn children() -> Vec<Pid> {
         })
         .collect()
 }
+
+/// Of what a process says that is discarded.
+const DISCARDED_BYTES: u64 = 8 << 10;
 
 /// How long killed orphans are waited for.
 const ORPHANS_WAIT: Duration = Duration::from_secs(1);

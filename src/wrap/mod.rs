@@ -15,6 +15,7 @@ mod child;
 mod client;
 mod digest;
 mod lane;
+mod launch;
 mod listing;
 mod listings;
 mod loose;
@@ -26,6 +27,7 @@ mod requests;
 mod retry;
 mod session;
 mod stderr;
+mod tell;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -40,7 +42,7 @@ use crate::chain::audit::{Audit, AuditError};
 use crate::chain::keyfile::KeyFileError;
 use crate::chain::writer::{ChainError, Writer};
 use crate::rpc::frame::FrameError;
-use crate::stations::{Gate, GateError};
+use crate::stations::{Gate, GateError, sandbox};
 use crate::wire::digest::{Digest, PolicySet};
 use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Durability;
@@ -60,6 +62,8 @@ pub(crate) struct Wrap {
     pub(crate) max_frame: Option<u64>,
     /// The policy that Calls are judged by, if they are.
     pub(crate) policy: Option<Enforcement>,
+    /// What the child is confined to, if it is.
+    pub(crate) confine: Option<sandbox::Request>,
     /// The child's program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -130,9 +134,22 @@ pub(crate) enum WrapError {
     /// The child could not be started.
     #[error("{0}")]
     Spawn(String),
+    /// The child could not be confined, so it was not started.
+    #[error("cannot confine the server: {0}")]
+    Confine(String),
     /// The system refused something that every session needs.
     #[error("wrap relay I/O failed: {0}")]
     Io(#[from] std::io::Error),
+}
+
+impl WrapError {
+    /// The exit code of the process.
+    pub(crate) fn exit(&self) -> u8 {
+        match self {
+            Self::Confine(_) => NOT_CONFINED,
+            _ => 1,
+        }
+    }
 }
 
 /// What both lanes and the end of the session share.
@@ -219,6 +236,9 @@ fn failure(stop: &Stop, peer: &str) -> Option<String> {
         Stop::Chain(error) => Some(format!("wrap audit failed: {error}")),
     }
 }
+
+/// As a shell says that a command cannot be executed.
+const NOT_CONFINED: u8 = 126;
 
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,9 @@ use std::io;
 
 use super::{Enforcement, Wrap, WrapError};
 use crate::rpc::frame::FrameLimits;
+use crate::stations::sandbox::argv_digest;
 use crate::stations::{Bounds, Gate, Mode};
-use crate::wire::digest::{Digest, Hasher, Text};
+use crate::wire::digest::{Digest, Text};
 use crate::wire::facts::{Child, Confinement, Emitter, PolicyInForce, PolicyStatus};
 use crate::wire::hex::Bytes;
 use crate::wire::line::OpenFacts;
@@ -28,12 +29,11 @@ pub(super) fn gate(policy: &Enforcement) -> Result<Gate, WrapError> {
 ///
 /// # Errors
 /// When the system gives no random bytes.
-pub(super) fn facts(command: &[OsString], gate: Option<&Gate>) -> io::Result<OpenFacts> {
-    let mut argv = Hasher::<Text>::new();
-    for argument in command {
-        argv.update(argument.as_encoded_bytes());
-        argv.update(b"\0");
-    }
+pub(super) fn facts(
+    command: &[OsString],
+    gate: Option<&Gate>,
+    confinement: Confinement,
+) -> io::Result<OpenFacts> {
     let program = command.first().map(|p| p.to_string_lossy());
     let mut session_id = [0; 16];
     getrandom::fill(&mut session_id)?;
@@ -44,8 +44,11 @@ pub(super) fn facts(command: &[OsString], gate: Option<&Gate>) -> io::Result<Ope
             verb: "wrap".to_owned(),
         }),
         session_id: Some(Bytes(session_id)),
-        child: Some(Child::of(&program.unwrap_or_default(), argv.finish())),
-        confinement: Some(Confinement::None),
+        child: Some(Child::of(
+            &program.unwrap_or_default(),
+            argv_digest(command),
+        )),
+        confinement: Some(confinement),
         policy: gate.map(|gate| PolicyInForce {
             status: match gate.mode() {
                 Mode::Enforce => PolicyStatus::Enforced,

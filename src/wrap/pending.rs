@@ -13,6 +13,7 @@ use crate::chain::commit::Mark;
 use crate::chain::ending::{Answered, Ending, Unanswered};
 use crate::chain::writer::ChainError;
 use crate::rpc::message::{RpcId, Sum};
+use crate::stations::sandbox::{self, Ledger};
 
 /// How many Calls may be open before reading from the client pauses. The Calls
 /// of one batch are taken together, so there may be a batch less one more.
@@ -33,6 +34,8 @@ struct State {
     open: BTreeMap<Ticket, OpenCall>,
     by_id: HashMap<RpcId, VecDeque<Ticket>>,
     retries: Retries,
+    /// What the child does on the network, where that is carried.
+    network: Option<Ledger>,
 }
 
 /// Names an open Call; later ones are greater.
@@ -45,6 +48,8 @@ struct OpenCall {
     asked: Asked,
     begun: Instant,
     cancelled: bool,
+    /// Where the network was when its intent was written.
+    network: Option<sandbox::Mark>,
 }
 
 /// A Call that was begun.
@@ -55,9 +60,12 @@ pub(super) struct Begun {
 }
 
 impl Pending {
-    pub(super) fn new(max_open: usize) -> Self {
+    pub(super) fn new(max_open: usize, network: Option<Ledger>) -> Self {
         Self {
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                network,
+                ..State::default()
+            }),
             room: Condvar::new(),
             max_open,
         }
@@ -108,6 +116,7 @@ impl Pending {
             return Ok(None);
         }
         let resumes = state.retries.resumed_by(&asked);
+        let network = state.network.as_ref().map(Ledger::mark);
         let call = begin(resumes)?;
         let mark = call.intent_mark();
         let ticket = state.admit(OpenCall {
@@ -116,6 +125,7 @@ impl Pending {
             asked,
             begun: Instant::now(),
             cancelled: false,
+            network,
         });
         Ok(Some(Begun { ticket, mark }))
     }
@@ -258,9 +268,14 @@ impl State {
     }
 
     fn conclude(&mut self, ticket: Ticket, ending: Ending) -> Result<Option<Mark>, ChainError> {
-        let Some(open) = self.open.remove(&ticket) else {
+        let Some(mut open) = self.open.remove(&ticket) else {
             return Ok(None);
         };
+        if let (Some(ledger), Some(mark)) = (&self.network, &open.network)
+            && let Some(egress) = ledger.since(mark)
+        {
+            open.call.overlapped(egress);
+        }
         if let Some(same) = self.by_id.get_mut(&open.id) {
             same.retain(|other| *other != ticket);
             if same.is_empty() {

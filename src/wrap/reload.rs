@@ -4,7 +4,6 @@
 //! another, since a reader that does not read must not hold up a policy.
 
 mod look;
-mod tell;
 mod watch;
 
 use std::io;
@@ -14,10 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use super::tell::Teller;
 use super::{Enforcement, Shared};
 use crate::stations::{Change, Gate, GateError};
 use crate::wire::escape::EscapedPath;
-use tell::Teller;
 use watch::{AGREE, Judged, Look, Say, Step, Watch};
 
 /// The reloads of one session. Clones are of the same.

@@ -14,9 +14,10 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGSYS, SIGTERM, SIGUSR1, SIG
 use signal_hook::iterator::Signals;
 
 use super::answers::Answers;
-use super::child::{self, Orphans, Pipes, ToChild, Wrapped, exit_code};
+use super::child::{Orphans, Pipes, Spawned, ToChild, Wrapped, exit_code};
 use super::client::{Given, ToClient, wait_for_hang_up};
 use super::lane::{Stop, relay};
+use super::launch::{Launch, Launched};
 use super::listings::Listings;
 use super::pending::{MAX_OPEN, Pending};
 use super::reload::Reload;
@@ -25,9 +26,11 @@ use super::stderr::copy_escaped;
 use super::{Client, Deny, Ended, Enforcement, Notice, Shared, Wrap, WrapError, failure, opening};
 use crate::chain::ending::{Ending, Unanswered};
 use crate::chain::keyfile;
-use crate::chain::writer::{ChainError, Totals, Writer};
+use crate::chain::writer::{ChainError, Totals};
 use crate::rpc::frame::{FrameLimits, FrameReader};
 use crate::stations::Gate;
+use crate::stations::sandbox::Running;
+use crate::wire::facts::Egress;
 
 /// Wraps one child for one client.
 ///
@@ -52,15 +55,16 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
         reload.ask();
     }
     let limits = opening::frame_limits(&wrap);
-    let writer = wrap
-        .audit
-        .open(key, opening::facts(&wrap.command, gate)?, wrap.durability)?;
-    let spawned = child::spawn(&wrap.command, client.stderr_is_terminal, &orphans);
-    let started = spawned.map_err(WrapError::Spawn).and_then(|spawned| {
-        let notices = (sender, notices);
-        start(spawned, client, limits, &writer, policy, reload, notices)
-    });
-    match started {
+    let launch = Launch {
+        wrap: &wrap,
+        gate,
+        pipe_stderr: client.stderr_is_terminal,
+        orphans,
+    };
+    let launched = launch.run(key)?;
+    let writer = launched.writer.clone();
+    let notices = (sender, notices);
+    match start(launched, client, limits, policy, reload, notices) {
         Ok(session) => Ok(session.wait()),
         Err(error) => {
             writer.close(Totals::default())?;
@@ -74,6 +78,8 @@ struct Session {
     shared: Arc<Shared>,
     notices: Receiver<Notice>,
     wrapped: Wrapped,
+    /// Outlives the child.
+    sandbox: Option<Running>,
     stderr_done: Receiver<()>,
     reload: Reload,
     state: State,
@@ -96,18 +102,23 @@ struct State {
 }
 
 fn start(
-    (wrapped, pipes): (Wrapped, Pipes),
+    launched: Launched,
     client: Client,
     limits: FrameLimits,
-    writer: &Writer,
     policy: Option<(&Enforcement, Gate)>,
     reload: Reload,
     (sender, notices): (Sender<Notice>, Receiver<Notice>),
 ) -> Result<Session, WrapError> {
+    let Launched {
+        writer,
+        spawned: Spawned { wrapped, pipes },
+        sandbox,
+    } = launched;
     let (enforcement, gate) = policy.unzip();
+    let network = sandbox.as_ref().and_then(Running::ledger);
     let shared = Arc::new(Shared {
         writer: writer.clone(),
-        pending: Pending::new(MAX_OPEN),
+        pending: Pending::new(MAX_OPEN, network),
         listings: Listings::default(),
         gate,
         unreadable: AtomicU64::new(0),
@@ -135,6 +146,7 @@ fn start(
             shared,
             notices,
             wrapped,
+            sandbox,
             stderr_done,
             reload,
             state: State::default(),
@@ -368,6 +380,7 @@ impl Session {
         let Self {
             shared,
             wrapped,
+            mut sandbox,
             stderr_done,
             reload,
             mut state,
@@ -388,12 +401,14 @@ impl Session {
             drain(&notices, if signalled { SIGNAL_DRAIN } else { DRAIN });
         }
         let why = unanswered(&state, status.as_ref().ok());
-        let closed = close(&shared, why, reloads);
+        let egress = sandbox.as_mut().and_then(Running::end_network);
+        let closed = close(&shared, why, reloads, egress);
         if let Err(error) = &closed {
             state.failure = Some(format!("wrap audit failed: {error}"));
         }
         // Nobody sends when standard error is not copied.
         let _ = stderr_done.recv_timeout(STDERR_WAIT);
+        let kept = sandbox.and_then(Running::remove);
         let exit = match (&state.failure, state.signal, status) {
             (Some(_), ..) | (.., Err(_)) => 1,
             (None, Some(signal), _) => u8::try_from(128 + signal).unwrap_or(1),
@@ -407,7 +422,7 @@ impl Session {
             .then(|| "child process exited before the client closed stdin".to_owned());
         Ended {
             exit,
-            notice: state.failure.or(early),
+            notice: state.failure.or(early).or(kept),
         }
     }
 }
@@ -435,13 +450,18 @@ fn unanswered(state: &State, status: Option<&ExitStatus>) -> Ending {
 }
 
 /// Concludes every open Call and closes the record.
-fn close(shared: &Shared, unanswered: Ending, reloads: Option<u64>) -> Result<(), ChainError> {
+fn close(
+    shared: &Shared,
+    unanswered: Ending,
+    reloads: Option<u64>,
+    egress: Option<Egress>,
+) -> Result<(), ChainError> {
     shared.over.store(true, Ordering::SeqCst);
     shared.pending.end(|| unanswered.clone())?;
     shared.writer.close(Totals {
         unreadable_frames: Some(shared.unreadable.load(Ordering::Relaxed)),
         reloads,
-        egress: None,
+        egress,
     })
 }
 

@@ -26,7 +26,7 @@ fn shared(writer: Writer) -> (Arc<Shared>, Receiver<Notice>) {
     let (notices, heard) = mpsc::channel();
     let shared = Shared {
         writer,
-        pending: Pending::new(MAX_OPEN),
+        pending: Pending::new(MAX_OPEN, None),
         listings: Listings::default(),
         gate: None,
         unreadable: AtomicU64::new(0),

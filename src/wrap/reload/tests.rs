@@ -36,7 +36,7 @@ fn shared(sink: &MemorySink, gate: Gate) -> Arc<Shared> {
     let (notices, _) = mpsc::channel();
     Arc::new(Shared {
         writer: open(sink.clone(), Durability::Process).unwrap(),
-        pending: Pending::new(MAX_OPEN),
+        pending: Pending::new(MAX_OPEN, None),
         gate: Some(gate),
         listings: Listings::default(),
         unreadable: AtomicU64::new(0),
