@@ -2,3 +2,4 @@
 
 mod reexec;
 mod seccomp;
+mod wrap;

@@ -16,28 +16,28 @@ use tempfile::TempDir;
 
 use super::record::Record;
 
-pub(super) const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
-pub(super) const KEY_SEED: [u8; 32] = [7; 32];
+pub(crate) const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
+pub(crate) const KEY_SEED: [u8; 32] = [7; 32];
 
 /// How long any condition is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A directory with a signing key, and what is to be wrapped.
-pub(super) struct Setup {
-    pub(super) dir: TempDir,
+pub(crate) struct Setup {
+    pub(crate) dir: TempDir,
     flags: Vec<OsString>,
     command: Vec<OsString>,
 }
 
 impl Setup {
     /// The test double with these flags.
-    pub(super) fn server(flags: &[&str]) -> Self {
+    pub(crate) fn server(flags: &[&str]) -> Self {
         let mut command = vec![AEGIS, "__demo-server"];
         command.extend(flags);
         Self::command(&command)
     }
 
-    pub(super) fn command(command: &[&str]) -> Self {
+    pub(crate) fn command(command: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         crate::exe::write_key(&dir.path().join("key"));
         Self {
@@ -48,28 +48,28 @@ impl Setup {
     }
 
     /// With more flags of wrap itself.
-    pub(super) fn with(mut self, flags: &[&str]) -> Self {
+    pub(crate) fn with(mut self, flags: &[&str]) -> Self {
         self.flags.extend(flags.iter().map(OsString::from));
         self
     }
 
     /// With the server's effects in [`effects`](Self::effects).
-    pub(super) fn with_ledger(mut self) -> Self {
+    pub(crate) fn with_ledger(mut self) -> Self {
         self.command.push("--ledger".into());
         self.command.push(self.effects_path().into());
         self
     }
 
-    pub(super) fn audit(&self) -> PathBuf {
+    pub(crate) fn audit(&self) -> PathBuf {
         self.dir.path().join("a.aarl")
     }
 
-    pub(super) fn record(&self) -> Record {
+    pub(crate) fn record(&self) -> Record {
         Record::load(&self.audit())
     }
 
     /// The lines `effect TOOL ID` of calls that the server executed.
-    pub(super) fn effects(&self) -> Vec<String> {
+    pub(crate) fn effects(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.effects_path()).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
@@ -79,7 +79,7 @@ impl Setup {
     }
 
     /// `aegis wrap` in full, for whoever starts it in another way.
-    pub(super) fn argv(&self) -> Vec<OsString> {
+    pub(crate) fn argv(&self) -> Vec<OsString> {
         let mut argv = vec![AEGIS.into(), "wrap".into(), "--audit".into()];
         argv.push(self.audit().into());
         argv.push("--signing-key".into());
@@ -90,31 +90,44 @@ impl Setup {
         argv
     }
 
-    pub(super) fn start(&self) -> Session<'_> {
+    pub(crate) fn start(&self) -> Session<'_> {
         let mut session = self.start_unread();
         session.read();
         session
     }
 
     /// Starts it without reading its output.
-    pub(super) fn start_unread(&self) -> Session<'_> {
+    pub(crate) fn start_unread(&self) -> Session<'_> {
         Session::spawn(self, spawn(&self.argv()))
     }
 
+    #[cfg(all(feature = "confine", target_os = "linux"))]
+    /// Starts it by a command of the caller's, which becomes wrap.
+    pub(crate) fn start_by(&self, command: Command) -> Session<'_> {
+        let mut session = Session::spawn(self, spawn_command(command));
+        session.read();
+        session
+    }
+
     /// Feeds `input` to wrap, closes, and takes all that comes out.
-    pub(super) fn pipe(&self, input: &[u8]) -> Output {
+    pub(crate) fn pipe(&self, input: &[u8]) -> Output {
         pipe(&self.argv(), input)
     }
 
     /// Feeds `input` to the server itself.
-    pub(super) fn pipe_direct(&self, input: &[u8]) -> Output {
+    pub(crate) fn pipe_direct(&self, input: &[u8]) -> Output {
         pipe(&self.command, input)
     }
 }
 
 fn spawn(argv: &[OsString]) -> Child {
-    Command::new(&argv[0])
-        .args(&argv[1..])
+    let mut command = Command::new(&argv[0]);
+    command.args(&argv[1..]);
+    spawn_command(command)
+}
+
+fn spawn_command(mut command: Command) -> Child {
+    command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -134,7 +147,7 @@ fn pipe(argv: &[OsString], input: &[u8]) -> Output {
 }
 
 /// A wrap under way.
-pub(super) struct Session<'a> {
+pub(crate) struct Session<'a> {
     setup: &'a Setup,
     child: Child,
     input: Option<ChildStdin>,
@@ -146,12 +159,12 @@ pub(super) struct Session<'a> {
 }
 
 /// What is left when wrap has ended.
-pub(super) struct Ended {
-    pub(super) status: ExitStatus,
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
     /// Frames that nobody had awaited.
-    pub(super) frames: Vec<Vec<u8>>,
-    pub(super) stderr: String,
-    pub(super) record: Record,
+    pub(crate) frames: Vec<Vec<u8>>,
+    pub(crate) stderr: String,
+    pub(crate) record: Record,
 }
 
 impl<'a> Session<'a> {
@@ -178,39 +191,39 @@ impl<'a> Session<'a> {
     }
 
     /// Begins to read the output.
-    pub(super) fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         self.read_slowly(Duration::ZERO);
     }
 
     /// Begins to read the output, with a pause after each 64 KiB at most.
-    pub(super) fn read_slowly(&mut self, pause: Duration) {
+    pub(crate) fn read_slowly(&mut self, pause: Duration) {
         let output = self.output.take().unwrap();
         let (sender, frames) = mpsc::channel();
         thread::spawn(move || cut(output, pause, |frame| drop(sender.send(frame))));
         self.frames = Some(frames);
     }
 
-    pub(super) fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
     }
 
     /// Writes these bytes as they are.
     #[track_caller]
-    pub(super) fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.try_send(bytes).unwrap();
     }
 
-    pub(super) fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.input.as_mut().unwrap().write_all(bytes)
     }
 
     /// Sends a message and returns its frame.
     #[track_caller]
-    pub(super) fn send_json(&mut self, message: &Value) -> Vec<u8> {
+    pub(crate) fn send_json(&mut self, message: &Value) -> Vec<u8> {
         let mut frame = message.to_string().into_bytes();
         frame.push(b'\n');
         self.send(&frame);
@@ -220,13 +233,13 @@ impl<'a> Session<'a> {
 
     /// Calls a tool and returns the frame that did.
     #[track_caller]
-    pub(super) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) -> Vec<u8> {
+    pub(crate) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) -> Vec<u8> {
         self.send_json(&call(id, tool, arguments))
     }
 
     /// The next frame, its line end included.
     #[track_caller]
-    pub(super) fn frame(&self) -> Vec<u8> {
+    pub(crate) fn frame(&self) -> Vec<u8> {
         match self.frames.as_ref().unwrap().recv_timeout(PATIENCE) {
             Ok(frame) => frame,
             Err(RecvTimeoutError::Timeout) => panic!("no frame came"),
@@ -235,13 +248,13 @@ impl<'a> Session<'a> {
     }
 
     /// Whether a frame has come by now.
-    pub(super) fn has_frame(&self) -> Option<Vec<u8>> {
+    pub(crate) fn has_frame(&self) -> Option<Vec<u8>> {
         self.frames.as_ref().unwrap().try_recv().ok()
     }
 
     /// Waits for a frame that says it is an answer to `id`, and returns it.
     #[track_caller]
-    pub(super) fn answer(&self, id: impl Into<Value>) -> Vec<u8> {
+    pub(crate) fn answer(&self, id: impl Into<Value>) -> Vec<u8> {
         let id = id.into();
         loop {
             let frame = self.frame();
@@ -254,7 +267,7 @@ impl<'a> Session<'a> {
 
     /// Calls, waits, and returns both frames.
     #[track_caller]
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         id: impl Into<Value>,
         tool: &str,
@@ -265,33 +278,33 @@ impl<'a> Session<'a> {
         (request, self.answer(id))
     }
 
-    pub(super) fn close_input(&mut self) {
+    pub(crate) fn close_input(&mut self) {
         self.input = None;
     }
 
     /// Takes the end that wrap reads from, to be written by another thread.
-    pub(super) fn take_input(&mut self) -> ChildStdin {
+    pub(crate) fn take_input(&mut self) -> ChildStdin {
         self.input.take().unwrap()
     }
 
-    pub(super) fn give_input(&mut self, input: ChildStdin) {
+    pub(crate) fn give_input(&mut self, input: ChildStdin) {
         self.input = Some(input);
     }
 
     /// Takes the end that wrap writes to, which must be unread so far.
-    pub(super) fn take_output(&mut self) -> ChildStdout {
+    pub(crate) fn take_output(&mut self) -> ChildStdout {
         self.output.take().unwrap()
     }
 
     /// Closes the end that wrap writes to, which must be unread so far.
-    pub(super) fn close_output(&mut self) {
+    pub(crate) fn close_output(&mut self) {
         drop(self.output.take().unwrap());
     }
 
     /// Waits until standard error has the line that begins like this, and
     /// returns what follows.
     #[track_caller]
-    pub(super) fn stderr_line(&mut self, start: &str) -> String {
+    pub(crate) fn stderr_line(&mut self, start: &str) -> String {
         let line = self.stderr_nth(0, |line| line.starts_with(start));
         line[start.len()..].to_owned()
     }
@@ -299,7 +312,7 @@ impl<'a> Session<'a> {
     /// Waits until standard error has such a line after `n` others, and
     /// returns it.
     #[track_caller]
-    pub(super) fn stderr_nth(&mut self, n: usize, is_such: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn stderr_nth(&mut self, n: usize, is_such: impl Fn(&str) -> bool) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let text = String::from_utf8_lossy(&self.errors);
@@ -317,14 +330,14 @@ impl<'a> Session<'a> {
 
     /// Closes the input and waits for the end.
     #[track_caller]
-    pub(super) fn finish(mut self) -> Ended {
+    pub(crate) fn finish(mut self) -> Ended {
         self.close_input();
         self.wait()
     }
 
     /// Ends it by SIGTERM, for one that would wait for calls that stay open.
     #[track_caller]
-    pub(super) fn finish_by_signal(self) -> Ended {
+    pub(crate) fn finish_by_signal(self) -> Ended {
         self.signal(Signal::TERM);
         let ended = self.wait();
         ended.assert_exit(128 + 15);
@@ -333,7 +346,7 @@ impl<'a> Session<'a> {
 
     /// Waits for the end, with the input left open.
     #[track_caller]
-    pub(super) fn wait(mut self) -> Ended {
+    pub(crate) fn wait(mut self) -> Ended {
         let status = self.wait_status();
         let frames = self.frames.take().map(|frames| frames.iter().collect());
         self.errors.extend(self.stderr.iter().flatten());
@@ -346,7 +359,7 @@ impl<'a> Session<'a> {
     }
 
     #[track_caller]
-    pub(super) fn wait_status(&mut self) -> ExitStatus {
+    pub(crate) fn wait_status(&mut self) -> ExitStatus {
         let mut status = None;
         until("the end of wrap", || {
             status = self.child.try_wait().unwrap();
@@ -366,7 +379,7 @@ impl Drop for Session<'_> {
 
 impl Ended {
     #[track_caller]
-    pub(super) fn assert_exit(&self, code: i32) {
+    pub(crate) fn assert_exit(&self, code: i32) {
         assert_eq!(self.status.code(), Some(code), "stderr: {}", self.stderr);
     }
 }
@@ -391,7 +404,7 @@ fn cut(mut output: impl Read, pause: Duration, mut each: impl FnMut(Vec<u8>)) {
 
 /// Waits for a condition by asking for it again and again.
 #[track_caller]
-pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
@@ -400,7 +413,7 @@ pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Whether a process is there and is not a zombie.
-pub(super) fn is_alive(pid: &str) -> bool {
+pub(crate) fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     let stat = stat.unwrap_or_default();
     let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes()[0]);
@@ -408,12 +421,12 @@ pub(super) fn is_alive(pid: &str) -> bool {
 }
 
 /// A `tools/call`.
-pub(super) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
+pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
     let params = json!({"name": tool, "arguments": arguments});
     json!({"jsonrpc": "2.0", "id": id.into(), "method": "tools/call", "params": params})
 }
 
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

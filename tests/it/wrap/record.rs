@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 use super::harness::{KEY_SEED, sha256};
 
 /// What stands in an audit file.
-pub(super) struct Record {
-    pub(super) lines: Vec<Value>,
-    pub(super) report: Report,
+pub(crate) struct Record {
+    pub(crate) lines: Vec<Value>,
+    pub(crate) report: Report,
 }
 
 impl Record {
-    pub(super) fn load(path: &Path) -> Self {
+    pub(crate) fn load(path: &Path) -> Self {
         let bytes = std::fs::read(path).unwrap();
         let rows = bytes.split_inclusive(|byte| *byte == b'\n');
         // A killed writer may leave a torn last row.
@@ -35,7 +35,7 @@ impl Record {
     /// Asserts that the file is Verified under the test's key, without a note.
     /// SPEC [LINE-4] [LINE-5] [LINE-6] [LINE-25]: a signed intent and a call without outcome are notes, a `checkpoint` is not Verified.
     #[track_caller]
-    pub(super) fn assert_verified(&self) {
+    pub(crate) fn assert_verified(&self) {
         assert!(
             matches!(self.report.verdict, Verdict::Verified(_)),
             "{}",
@@ -45,32 +45,32 @@ impl Record {
         assert_eq!(self.intents().count(), self.outcomes().count());
     }
 
-    pub(super) fn of_type<'a>(&'a self, line_type: &'a str) -> impl Iterator<Item = &'a Value> {
+    pub(crate) fn of_type<'a>(&'a self, line_type: &'a str) -> impl Iterator<Item = &'a Value> {
         self.lines
             .iter()
             .filter(move |line| line["line_type"] == line_type)
     }
 
-    pub(super) fn open(&self) -> &Value {
+    pub(crate) fn open(&self) -> &Value {
         self.of_type("open").next().unwrap()
     }
 
     #[track_caller]
-    pub(super) fn close(&self) -> &Value {
+    pub(crate) fn close(&self) -> &Value {
         self.of_type("close").next().expect("a close line")
     }
 
-    pub(super) fn intents(&self) -> impl Iterator<Item = &Value> {
+    pub(crate) fn intents(&self) -> impl Iterator<Item = &Value> {
         self.of_type("intent")
     }
 
-    pub(super) fn outcomes(&self) -> impl Iterator<Item = &Value> {
+    pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Value> {
         self.of_type("outcome")
     }
 
     /// The only outcome of the only Call with this request.
     #[track_caller]
-    pub(super) fn outcome(&self, request: &[u8]) -> &Value {
+    pub(crate) fn outcome(&self, request: &[u8]) -> &Value {
         let found = self.outcomes_of(request);
         assert_eq!(
             found.len(),
@@ -82,7 +82,7 @@ impl Record {
     }
 
     /// The outcomes of all Calls in this request, in file order.
-    pub(super) fn outcomes_of(&self, request: &[u8]) -> Vec<&Value> {
+    pub(crate) fn outcomes_of(&self, request: &[u8]) -> Vec<&Value> {
         let digest = sha256(request);
         self.outcomes()
             .filter(|line| line["request_digest"] == digest)
@@ -91,7 +91,7 @@ impl Record {
 
     /// The intent of the Call that `outcome` ends.
     #[track_caller]
-    pub(super) fn intent_of(&self, outcome: &Value) -> &Value {
+    pub(crate) fn intent_of(&self, outcome: &Value) -> &Value {
         let mut found = self
             .intents()
             .filter(|line| line["call_id"] == outcome["call_id"]);
@@ -105,7 +105,7 @@ impl Record {
 /// that it is consistent with its intent.
 /// SPEC [LINE-8] [LINE-18] [LINE-21].
 #[track_caller]
-pub(super) fn assert_passed_through(record: &Record, outcome: &Value, tool: &str) {
+pub(crate) fn assert_passed_through(record: &Record, outcome: &Value, tool: &str) {
     let intent = record.intent_of(outcome);
     let call_id = outcome["call_id"].as_str().unwrap();
     let grant_id = format!("wrap-passthrough-{call_id}");
@@ -127,7 +127,7 @@ pub(super) fn assert_passed_through(record: &Record, outcome: &Value, tool: &str
 /// Asserts that a Call was relayed and had no answer.
 /// SPEC [LINE-13] [LINE-21].
 #[track_caller]
-pub(super) fn assert_unanswered(outcome: &Value, kind: &str, reason: &str) {
+pub(crate) fn assert_unanswered(outcome: &Value, kind: &str, reason: &str) {
     let expected = json!({"status": "host_denied", "reason": reason});
     assert_eq!(outcome["execution"], expected);
     assert_eq!(outcome["answer"], json!({"kind": kind}));
@@ -138,7 +138,7 @@ pub(super) fn assert_unanswered(outcome: &Value, kind: &str, reason: &str) {
 /// Asserts that a Call had the answer `frame`, and what it was.
 /// SPEC [ENV-1] [LINE-21].
 #[track_caller]
-pub(super) fn assert_answered(outcome: &Value, frame: &[u8], answer: Value) {
+pub(crate) fn assert_answered(outcome: &Value, frame: &[u8], answer: Value) {
     let frame = frame.strip_suffix(b"\n").unwrap_or(frame);
     assert_eq!(outcome["execution"], json!({"status": "success"}));
     assert_eq!(outcome["answer"], answer);

@@ -66,6 +66,20 @@ fn a_wrap_that_cannot_be_meant_is_a_usage_error() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
+/// A build or a system that cannot confine says so, and starts nothing.
+#[cfg(not(all(feature = "confine", target_os = "linux")))]
+#[test]
+fn confinement_is_never_left_out_silently() {
+    let dir = tempfile::tempdir().unwrap();
+    crate::exe::write_key(&dir.path().join("k"));
+    let line = "wrap --audit a --signing-key k --confine --allow-net example.com:443 -- touch ran";
+    let said = shown(dir.path(), &line.split(' ').collect::<Vec<_>>());
+    let start = "exit 126\n--- stdout\n--- stderr\nerror: cannot confine the server: ";
+    assert!(said.starts_with(start), "{said}");
+    let made: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
+    assert_eq!(made.len(), 1, "but the key nothing is there");
+}
+
 #[test]
 fn help_goes_to_standard_output() {
     for verb in ["wrap", "keygen"] {
