@@ -82,11 +82,6 @@ impl Denial {
         &self.place
     }
 
-    #[cfg(test)]
-    pub(super) fn cause(&self) -> &Cause {
-        &self.cause
-    }
-
     /// For the record: the cause without the host.
     pub(super) fn reason(&self) -> String {
         match &self.cause {
