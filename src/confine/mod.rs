@@ -29,6 +29,7 @@ pub(crate) mod profile;
 pub(crate) mod reexec;
 pub(crate) mod refused;
 pub(crate) mod report;
+mod script;
 pub(crate) mod seccomp;
 pub(crate) mod start;
 pub(crate) mod start_error;

@@ -6,7 +6,7 @@
 //! named here: behind the fence the server would be told "permission denied",
 //! and nobody which path.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -18,6 +18,7 @@ use super::command::{self, CommandError, Role, Step};
 use super::installation::belonging;
 use super::machine::Machine;
 use super::preset::{Access, BuiltIn, Preset, RUNTIME, VARIABLES};
+use super::script;
 use crate::grant::mint::Minted;
 use crate::grant::root::{FileId, Kind, Root};
 use crate::wire::escape::{Escaped, EscapedPath};
@@ -180,7 +181,7 @@ impl FromStr for VariableName {
 }
 
 impl Profile {
-    /// What `program` may reach under a Grant.
+    /// What `command`, a program and its arguments, may reach under a Grant.
     ///
     /// # Errors
     /// When the command cannot run within it, or a root reaches an asset.
@@ -188,7 +189,7 @@ impl Profile {
         machine: &impl Machine,
         options: &Options,
         grant: &Minted,
-        program: &OsStr,
+        command: &[OsString],
         private: &Private,
         assets: &Assets,
     ) -> Result<Self, ProfileError> {
@@ -196,7 +197,7 @@ impl Profile {
         draft.user(grant.read(), Access::ReadExecute, "--allow-read")?;
         draft.user(grant.write(), Access::ReadWrite, "--allow-write")?;
         draft.built_in();
-        draft.command(program)?;
+        draft.command(command)?;
         draft.check(assets)?;
         // These are aegis's own to give, so they are not held against it.
         draft.private(private)?;
@@ -308,7 +309,8 @@ impl<'a, M: Machine> Draft<'a, M> {
         }
     }
 
-    fn command(&mut self, program: &OsStr) -> Result<(), ProfileError> {
+    fn command(&mut self, command: &[OsString]) -> Result<(), ProfileError> {
+        let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let steps = command::resolve(self.machine, program)?;
         let named = &steps[0].named;
         self.profile.program = match named.to_str() {
@@ -327,6 +329,9 @@ impl<'a, M: Machine> Draft<'a, M> {
             }
             for step in &steps {
                 self.add_step(preset, step);
+            }
+            for (path, why) in script::belonging(self.machine, preset, command) {
+                self.add(&path, Access::ReadExecute, Origin::Command, why);
             }
         }
         for step in steps {

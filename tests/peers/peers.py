@@ -128,12 +128,13 @@ def repository(scratch):
 
 def warm_npx(cache):
     command = [shutil.which("npx"), "-y", "--package", f"{EVERYTHING}@{pinned(EVERYTHING)}", "-c", "true"]
-    subprocess.run(command, check=True, capture_output=True, env=os.environ | cache_variables(cache))
+    subprocess.run(command, check=True, capture_output=True, cwd=cache, env=os.environ | cache_variables(cache))
 
 
 def warm_uvx(cache):
     command = [HERE / ".venv2/bin/uvx", TIME, "--help"]
-    subprocess.run(command, check=True, capture_output=True, env=os.environ | cache_variables(cache))
+    system = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    subprocess.run(command, check=True, capture_output=True, cwd=cache, env=os.environ | system | cache_variables(cache))
 
 
 def cache_variables(cache):

@@ -68,15 +68,8 @@ fn build_with(
         cache: "/private/cache".into(),
     };
     let none = grant(&[], &[]);
-    Profile::build(
-        machine,
-        options,
-        &none,
-        OsStr::new(program),
-        &private,
-        assets,
-    )
-    .map_err(|error| error.to_string())
+    Profile::build(machine, options, &none, &[program.into()], &private, assets)
+        .map_err(|error| error.to_string())
 }
 
 fn with(preset: Preset) -> Options {
@@ -298,7 +291,7 @@ fn a_private_directory_that_is_not_there_is_an_error() {
         &machine(),
         &with(Preset::Static),
         &none,
-        OsStr::new("/opt/static"),
+        &["/opt/static".into()],
         &private,
         &Assets::default(),
     );
@@ -336,7 +329,7 @@ fn roots_of_the_operator_are_held_to_the_same() {
             &here,
             &options,
             &grant,
-            program.as_os_str(),
+            &[program.into()],
             &private,
             &assets,
         )

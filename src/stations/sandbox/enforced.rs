@@ -137,9 +137,8 @@ impl Request {
             temporary: temporary.path().to_owned(),
             cache: self.cache(&machine, command)?,
         };
-        let program = command.first().ok_or("no child command")?;
         let mut profile =
-            Profile::build(&machine, &self.options, &grant, program, &private, &assets)
+            Profile::build(&machine, &self.options, &grant, command, &private, &assets)
                 .map_err(text)?;
         let wanted = network::wanted(&self.allow);
         if let Wanted::Hosts { proxy_port, .. } = &wanted {

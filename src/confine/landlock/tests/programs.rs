@@ -1,7 +1,7 @@
 //! Real programs of this machine under the presets made for them, with
 //! nothing granted besides.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::Output;
 
 use super::super::super::assets::Assets;
@@ -23,7 +23,12 @@ fn run(tree: &Tree, options: &Options, program: &OsStr, arguments: &[&str]) -> O
         cache: tree.at("write/deep/empty"),
     };
     let assets = Assets::default();
-    let profile = Profile::build(&machine, options, &grant, program, &private, &assets).unwrap();
+    let command: Vec<OsString> = [program]
+        .into_iter()
+        .chain(arguments.iter().map(OsStr::new))
+        .map(OsString::from)
+        .collect();
+    let profile = Profile::build(&machine, options, &grant, &command, &private, &assets).unwrap();
     confined(&profile, Tcp::Denied, |_| {
         let mut command = Command::new(&profile.program);
         command.args(arguments).env_clear().stdin(Stdio::null());
