@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,14 +128,15 @@ def repository(scratch):
 
 
 def warm_npx(cache):
+    # Elsewhere than here, where npx would find the package without installing it.
     command = [shutil.which("npx"), "-y", "--package", f"{EVERYTHING}@{pinned(EVERYTHING)}", "-c", "true"]
-    subprocess.run(command, check=True, capture_output=True, cwd=cache, env=os.environ | cache_variables(cache))
+    subprocess.run(command, check=True, capture_output=True, cwd=tempfile.gettempdir(), env=os.environ | cache_variables(cache))
 
 
 def warm_uvx(cache):
     command = [HERE / ".venv2/bin/uvx", TIME, "--help"]
     system = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
-    subprocess.run(command, check=True, capture_output=True, cwd=cache, env=os.environ | system | cache_variables(cache))
+    subprocess.run(command, check=True, capture_output=True, env=os.environ | system | cache_variables(cache))
 
 
 def cache_variables(cache):
