@@ -95,7 +95,10 @@ def scenarios(tools, aegis):
         Scenario("deaf-ts", (*ts, *py1), typescript("stubborn"), deaf, deaf=True),
         Scenario("deaf-python1", py1, one("brief"), deaf, deaf=True),
         Scenario("deaf-python2", both, two("brief"), deaf, deaf=True),
-        Scenario("npx", ts, typescript("everything"), npx, confine=preset("npx"), warm=warm_npx, confined_only=True),
+        Scenario(
+            "npx", ts, typescript("everything"), npx,
+            confine=preset("npx"), warm=warm_npx, confined_only=True, deaf=True,  # npx does not end with its input
+        ),
         Scenario("uvx", both, one("clock"), uvx, confine=preset("uvx"), warm=warm_uvx, confined_only=True),
         Scenario("git", both, one("git"), git, confine=preset("python"), confined_only=True),
         Scenario(
