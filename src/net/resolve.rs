@@ -10,6 +10,7 @@
 //! What it gives is not yet permission: see [`super::allow::Allow::target`].
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -106,6 +107,15 @@ impl Resolver {
             hosts: hosts.as_ref().to_owned(),
             resolv_conf: resolv_conf.as_ref().to_owned(),
         }
+    }
+
+    /// Whom it asks, in that order: at least one.
+    ///
+    /// # Errors
+    /// When the configuration cannot be read, or names none.
+    pub(crate) fn name_servers(&self) -> Result<Vec<IpAddr>, FileFault> {
+        let conf = Conf::read(&self.resolv_conf)?;
+        Ok(conf.servers.iter().map(SocketAddr::ip).collect())
     }
 
     /// The addresses of `name`: at least one, at most [`MAX_ADDRESSES`], each
