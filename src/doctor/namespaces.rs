@@ -183,16 +183,14 @@ fn apparmor_profile(answers: &Answers) -> Cure {
             INSTALLED.to_owned(),
         ),
     };
+    // No here-document: pasted with the indentation of a report it would not
+    // end.
     cure.lines.extend([
-        "cat >/etc/apparmor.d/aegis <<'END'".to_owned(),
-        "abi <abi/4.0>,".to_owned(),
-        "include <tunables/global>".to_owned(),
-        format!("profile aegis {path} flags=(unconfined) {{"),
-        "  userns,".to_owned(),
-        "  include if exists <local/aegis>".to_owned(),
-        "}".to_owned(),
-        "END".to_owned(),
-        "apparmor_parser --replace /etc/apparmor.d/aegis".to_owned(),
+        r"printf '%s\n' 'abi <abi/4.0>,' 'include <tunables/global>' \".to_owned(),
+        format!(r"  'profile aegis {path} flags=(unconfined) {{' \"),
+        r"  '  userns,' '  include if exists <local/aegis>' '}' \".to_owned(),
+        format!("  >{PROFILE}"),
+        format!("apparmor_parser --replace {PROFILE}"),
     ]);
     cure
 }
@@ -216,12 +214,51 @@ const ROOTS: [&str; 4] = ["/usr/", "/opt/", "/bin/", "/sbin/"];
 
 const INSTALLED: &str = "/usr/local/bin/aegis";
 
+const PROFILE: &str = "/etc/apparmor.d/aegis";
+
 /// What most distributions allow at least.
 const MORE_NAMESPACES: &str = "15000";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::pretend;
+
+    /// Pasted as it is printed.
+    #[test]
+    fn the_commands_write_the_profile() {
+        for (executable, named) in [
+            ("/usr/bin/aegis", "/usr/bin/aegis"),
+            ("/opt/a b/aegis", "\"/opt/a b/aegis\""),
+            ("/home/user/it's", INSTALLED),
+        ] {
+            let answers = Answers {
+                executable: executable.into(),
+                ..pretend::whole()
+            };
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let mut lines = apparmor_profile(&answers).lines;
+            lines.retain(|line| !line.starts_with("install"));
+            assert_eq!(
+                lines.pop().unwrap().split(' ').next(),
+                Some("apparmor_parser")
+            );
+            let script: String = lines.iter().map(|line| format!("     {line}\n")).collect();
+            let script = script.replace(PROFILE, file.path().to_str().unwrap());
+            let ran = std::process::Command::new("sh")
+                .args(["-c", &script])
+                .status();
+            assert!(ran.unwrap().success());
+            assert_eq!(
+                std::fs::read_to_string(file.path()).unwrap(),
+                format!(
+                    "abi <abi/4.0>,\ninclude <tunables/global>\n\
+                     profile aegis {named} flags=(unconfined) {{\n  userns,\n  \
+                     include if exists <local/aegis>\n}}\n"
+                )
+            );
+        }
+    }
 
     #[test]
     fn a_path_that_a_profile_would_widen_gets_none() {
