@@ -11,7 +11,7 @@
 //! | 3 | `grant` |
 //! | 4 | `confine`, `egress` |
 //! | 5 | `stations` |
-//! | 6 | `demo`, `wrap` |
+//! | 6 | `demo`, `doctor`, `wrap` |
 //! | 7 | `cli`, `internals` |
 //!
 //! `tests/it/layers.rs` reads the `crate::` paths of every source file and
@@ -46,6 +46,8 @@ mod chain;
 mod confine;
 #[cfg(feature = "record")]
 mod demo;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+mod doctor;
 #[cfg(all(feature = "confine", target_os = "linux"))]
 mod egress;
 #[cfg(all(feature = "confine", target_os = "linux"))]

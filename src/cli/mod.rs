@@ -8,6 +8,10 @@ mod confine_exec;
 mod demo;
 #[cfg(feature = "record")]
 mod demo_server;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+mod doctor;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+mod doctor_text;
 mod exit;
 mod inputs;
 #[cfg(feature = "record")]
@@ -68,6 +72,20 @@ pub(crate) fn main(args: Vec<OsString>) -> ExitCode {
             ui::error(format_args!(
                 "this build of aegis cannot record: `{verb}` needs the feature `record`"
             ));
+            Exit::Failed.into()
+        }
+        #[cfg(all(feature = "confine", target_os = "linux"))]
+        Some("doctor") => {
+            let (own, command) = args::split_command(&args);
+            run(own, |raw: doctor::Args| raw.request(command))
+        }
+        #[cfg(all(feature = "confine", target_os = "linux"))]
+        Some("__doctor-probe") => doctor::probe(),
+        #[cfg(not(all(feature = "confine", target_os = "linux")))]
+        Some("doctor") => {
+            ui::error(
+                "this build of aegis cannot confine: `doctor` needs the feature `confine`, and Linux",
+            );
             Exit::Failed.into()
         }
         _ => {
@@ -164,7 +182,7 @@ fn overview() -> String {
     text
 }
 
-const VERBS: [(&str, &str); 7] = [
+const VERBS: [(&str, &str); 8] = [
     (
         "demo",
         "record a small session, verify it, damage it, refuse a call",
@@ -184,6 +202,10 @@ const VERBS: [(&str, &str); 7] = [
     (
         "recheck",
         "ask another policy about every call that was recorded",
+    ),
+    (
+        "doctor",
+        "tell what this machine can enforce, and how to mend what it cannot",
     ),
     ("keygen", "make a new signing key"),
     (

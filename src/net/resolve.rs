@@ -125,6 +125,15 @@ impl Resolver {
         addresses
     }
 
+    /// Whom it asks, in that order: at least one.
+    ///
+    /// # Errors
+    /// When the configuration cannot be read, or names none.
+    pub(crate) fn asked(&self) -> Result<Vec<IpAddr>, FileFault> {
+        let conf = Conf::read(&self.resolv_conf)?;
+        Ok(conf.servers.iter().map(SocketAddr::ip).collect())
+    }
+
     /// The addresses of `name`: at least one, at most [`MAX_ADDRESSES`], each
     /// once, IPv4 first. Takes at most about [`TOTAL_MS`].
     ///

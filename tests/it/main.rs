@@ -11,6 +11,7 @@ mod confine;
 #[cfg(feature = "record")]
 mod demo;
 mod determinism;
+mod doctor;
 mod edits;
 mod exe;
 mod facts;

@@ -1,0 +1,183 @@
+//! A finding: what was looked at, how it stands, and how to mend it.
+
+use serde::Serialize;
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) id: Id,
+    pub(crate) status: Status,
+    /// What there is.
+    pub(crate) found: String,
+    /// What that means for a confined server, or for a record.
+    pub(crate) means: String,
+    /// What to do; only where something is to be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cure: Option<Cure>,
+}
+
+/// How to mend something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Cure {
+    /// In words.
+    pub(crate) text: String,
+    /// What to type, to the letter.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lines: Vec<String>,
+}
+
+/// What was looked at. The names are API (SPEC §14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Id {
+    Kernel,
+    Architecture,
+    Surroundings,
+    Landlock,
+    SystemCalls,
+    Settings,
+    UserNamespaces,
+    Ipv6,
+    NameServers,
+    OpenFiles,
+    SigningKey,
+    SigningKeyPath,
+    Audit,
+    AuditPath,
+    AuditStorage,
+    Policy,
+    PolicyPath,
+}
+
+/// How it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Status {
+    /// As it should be.
+    Ok,
+    /// It works, but not all of it.
+    Limited,
+    /// Something does not work without it.
+    Missing,
+    /// Somebody else could use or change it.
+    Unsafe,
+    /// It could not be found out.
+    Unknown,
+}
+
+impl Finding {
+    pub(super) fn new(
+        id: Id,
+        status: Status,
+        found: impl Into<String>,
+        means: impl Into<String>,
+    ) -> Self {
+        Self {
+            id,
+            status,
+            found: found.into(),
+            means: means.into(),
+            cure: None,
+        }
+    }
+
+    pub(super) fn ok(id: Id, found: impl Into<String>, means: impl Into<String>) -> Self {
+        Self::new(id, Status::Ok, found, means)
+    }
+
+    /// With what to do about it.
+    pub(super) fn cured(self, cure: Cure) -> Self {
+        Self {
+            cure: Some(cure),
+            ..self
+        }
+    }
+}
+
+impl Cure {
+    pub(super) fn say(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// With one more line to type.
+    pub(super) fn line(mut self, line: impl Into<String>) -> Self {
+        self.lines.push(line.into());
+        self
+    }
+}
+
+impl Id {
+    /// Its name in the text form; the JSON form has the same.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Architecture => "architecture",
+            Self::Surroundings => "surroundings",
+            Self::Landlock => "landlock",
+            Self::SystemCalls => "system-calls",
+            Self::Settings => "settings",
+            Self::UserNamespaces => "user-namespaces",
+            Self::Ipv6 => "ipv6",
+            Self::NameServers => "name-servers",
+            Self::OpenFiles => "open-files",
+            Self::SigningKey => "signing-key",
+            Self::SigningKeyPath => "signing-key-path",
+            Self::Audit => "audit",
+            Self::AuditPath => "audit-path",
+            Self::AuditStorage => "audit-storage",
+            Self::Policy => "policy",
+            Self::PolicyPath => "policy-path",
+        }
+    }
+}
+
+impl Status {
+    /// Its name in the text form; the JSON form has the same.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Limited => "limited",
+            Self::Missing => "missing",
+            Self::Unsafe => "unsafe",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_have_the_same_names() {
+        let ids = [
+            Id::Kernel,
+            Id::Architecture,
+            Id::Surroundings,
+            Id::Landlock,
+            Id::SystemCalls,
+            Id::Settings,
+            Id::UserNamespaces,
+            Id::Ipv6,
+            Id::NameServers,
+            Id::OpenFiles,
+            Id::SigningKey,
+            Id::SigningKeyPath,
+            Id::Audit,
+            Id::AuditPath,
+            Id::AuditStorage,
+            Id::Policy,
+            Id::PolicyPath,
+        ];
+        for id in ids {
+            assert_eq!(serde_json::to_value(id).unwrap(), id.name());
+        }
+        use Status::{Limited, Missing, Ok, Unknown, Unsafe};
+        for status in [Ok, Limited, Missing, Unsafe, Unknown] {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.name());
+        }
+    }
+}
