@@ -63,8 +63,28 @@ pub(super) fn rows() -> Vec<Row> {
             .by(User::Plain),
         call("outside/processes affinity {pid}").by(User::Root),
     ];
+    rows.extend(proc_granted());
     rows.extend(terminal());
     rows
+}
+
+/// Even where all of /proc may be read, what is behind its names may not.
+fn proc_granted() -> impl Iterator<Item = Row> {
+    let rows = [
+        row("outside/files read /proc/{pid}/environ"),
+        row("outside/files read /proc/{pid}/maps"),
+        row("outside/files read /proc/{pid}/root{out}/file"),
+        row("outside/files read /proc/{pid}/fd/9"),
+        row("outside/files read /proc/self/root{out}/file"),
+        row("outside/files readlink /proc/{pid}/exe"),
+        row("outside/processes memory {pid} {secret}").unless(EACCES, YAMA),
+        row("outside/processes parent-file environ"),
+        row("outside/files open-to-write /proc/self/oom_score_adj"),
+        // These are told to all.
+        row("outside/files read /proc/{pid}/cmdline").says(OPEN),
+        row("outside/files list /proc/{pid}").says(OPEN),
+    ];
+    rows.into_iter().map(|row| row.with("--allow-read /proc"))
 }
 
 /// A terminal would run what is typed into it as soon as the server is gone.
