@@ -36,18 +36,19 @@ pub(super) struct Ran {
 }
 
 impl Mode {
-    /// Whether this machine can be made such a one.
+    /// Whether this machine is such a one, or can be made to look like it.
     pub(super) fn is_possible(self, scene: &Scene) -> Result<(), String> {
-        if self.has_namespaces() {
-            return Ok(());
-        }
         let mut start = Launch::new(scene);
-        start.without_namespaces();
-        let ran = start.command("unshare --user true").output().unwrap();
-        // By the last of them: what is before it said nothing.
-        match String::from_utf8_lossy(&ran.stderr).contains("unshare failed") {
-            true => Ok(()),
-            false => Err("no process can be kept from user namespaces (unshare, setpriv)".into()),
+        if !self.has_namespaces() {
+            start.without_namespaces();
+        }
+        let ran = start.command("unshare --user --net true").output().unwrap();
+        // By the last of the programs: what is before it said nothing.
+        let refused = String::from_utf8_lossy(&ran.stderr).contains("unshare failed");
+        match (self.has_namespaces(), ran.status.success(), refused) {
+            (true, true, _) | (false, _, true) => Ok(()),
+            (true, ..) => Err("this user may make no namespaces (unshare)".into()),
+            (false, ..) => Err("no process can be kept from namespaces (unshare, setpriv)".into()),
         }
     }
 
