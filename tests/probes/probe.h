@@ -40,6 +40,16 @@ static const char *errno_name(int number)
 	case EOPNOTSUPP: return "EOPNOTSUPP";
 	case ECONNREFUSED: return "ECONNREFUSED";
 	case ENOPROTOOPT: return "ENOPROTOOPT";
+	case EAGAIN: return "EAGAIN";
+	case ECONNRESET: return "ECONNRESET";
+	case EISCONN: return "EISCONN";
+	case ENETUNREACH: return "ENETUNREACH";
+	case ENOMEM: return "ENOMEM";
+	case ENOTTY: return "ENOTTY";
+	case ENXIO: return "ENXIO";
+	case EPIPE: return "EPIPE";
+	case EROFS: return "EROFS";
+	case EXDEV: return "EXDEV";
 	default: return NULL;
 	}
 }

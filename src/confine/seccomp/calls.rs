@@ -183,8 +183,11 @@ pub(super) const DENIED: &[Group] = &[
     },
     Group {
         // System V objects have no path and no owner but a uid, so Landlock
-        // does not see them. An IPC namespace hides them too, where there is
-        // one; POSIX shared memory and queues are files and stay.
+        // does not see them. POSIX queues are files of a mount that no path
+        // leads to: Landlock refuses to open one, but only after the kernel
+        // has made it, and is not asked when one is removed. An IPC namespace
+        // hides all of these too, where there is one. POSIX shared memory is
+        // files in /dev/shm, and stays.
         why: "shares memory or messages without a path",
         calls: &[
             Call::new("shmget", 29, 194),
@@ -199,6 +202,8 @@ pub(super) const DENIED: &[Group] = &[
             Call::new("msgsnd", 69, 189),
             Call::new("msgrcv", 70, 188),
             Call::new("msgctl", 71, 187),
+            Call::new("mq_open", 240, 180),
+            Call::new("mq_unlink", 241, 181),
         ],
     },
     Group {

@@ -7,9 +7,9 @@
 //!
 //! No safe function makes these calls, so they are not probed here: the
 //! io_uring family, keyrings, bpf, perf_event_open, userfaultfd, System V IPC,
-//! TIOCSTI, namespace bits of clone, fanotify_init, file handles, numbers of
-//! x32. They stand in the same program as those that are probed; the C
-//! programs in `tests/probes/` make them.
+//! POSIX queues, TIOCSTI, namespace bits of clone, fanotify_init, file
+//! handles, numbers of x32. They stand in the same program as those that are
+//! probed; the C programs in `tests/probes/` make them.
 
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, UTIME_OMIT, XattrFlags};
 use rustix::io::{self, Errno};

@@ -118,6 +118,8 @@ fn rows() -> Vec<Row> {
         row("prlimit_other"),
         row("setpriority_other"),
         row("shmget").unless(ABSENT, "the kernel has no CONFIG_SYSVIPC"),
+        row("mq_open").unless(ABSENT, "the kernel has no CONFIG_POSIX_MQUEUE"),
+        row("mq_unlink").unless(ABSENT, "the kernel has no CONFIG_POSIX_MQUEUE"),
         row("name_to_handle_at").unless(
             &["blocked EOPNOTSUPP"],
             "the root file system gives no handles",
@@ -166,15 +168,15 @@ const X86_64: [Row; 2] = [
 ];
 
 /// Who makes a probe.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum User {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum User {
     Root,
     Plain,
 }
 
 impl User {
     /// The uid and gid to change to; only root can.
-    fn id(self) -> Option<u32> {
+    pub(super) fn id(self) -> Option<u32> {
         let id = if self == Self::Root { 0 } else { NOBODY };
         rustix::process::geteuid().is_root().then_some(id)
     }
@@ -345,10 +347,22 @@ impl Room {
     }
 }
 
-fn build(probe: &str, into: &Path) {
+/// Makes a program of the same name, or what follows its last slash, that
+/// needs no other file.
+pub(super) fn build_static(probe: &str, into: &Path) {
+    compile(probe, into, &["-static"]);
+}
+
+pub(super) fn build(probe: &str, into: &Path) {
+    compile(probe, into, &[]);
+}
+
+fn compile(probe: &str, into: &Path, options: &[&str]) {
+    let name = probe.rsplit('/').next().unwrap();
     let built = Command::new("cc")
+        .args(options)
         .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(into.join(probe))
+        .arg(into.join(name))
         .arg(probes().join(format!("{probe}.c")))
         .output()
         .unwrap();
@@ -364,12 +378,12 @@ fn sources() -> Vec<PathBuf> {
         .collect()
 }
 
-fn probes() -> PathBuf {
+pub(super) fn probes() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/probes")
 }
 
 /// Root is one who may do what root may: in a container it often may not.
-fn users() -> Vec<User> {
+pub(super) fn users() -> Vec<User> {
     let all = u64::from_str_radix(status("CapEff:").trim(), 16).unwrap();
     let is_root = rustix::process::geteuid().is_root();
     match (is_root, all >> CAP_SYS_ADMIN & 1 == 1) {
