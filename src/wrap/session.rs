@@ -22,7 +22,7 @@ use super::listings::Listings;
 use super::pending::{MAX_OPEN, Pending};
 use super::reload::Reload;
 use super::requests::Requests;
-use super::stderr::copy_escaped;
+use super::stderr::{copy_escaped, copy_verbatim};
 use super::{Client, Deny, Ended, Enforcement, Notice, Shared, Wrap, WrapError, failure, opening};
 use crate::chain::ending::{Ending, Unanswered};
 use crate::chain::keyfile;
@@ -58,7 +58,9 @@ pub(crate) fn run(wrap: Wrap, client: Client) -> Result<Ended, WrapError> {
     let launch = Launch {
         wrap: &wrap,
         gate,
-        pipe_stderr: client.stderr_is_terminal,
+        // What a confined child is given is what it may do anything with: it
+        // could read, empty or lock a file that standard error leads to.
+        pipe_stderr: client.stderr_is_terminal || wrap.confine.is_some(),
         orphans,
     };
     let launched = launch.run(key)?;
@@ -217,10 +219,14 @@ fn start_lanes(
     enforcement: Option<&Enforcement>,
 ) -> Result<Receiver<()>, WrapError> {
     let (done, stderr_done) = mpsc::channel();
+    let copy = match client.stderr_is_terminal {
+        true => copy_escaped,
+        false => copy_verbatim,
+    };
     if let Some(stderr) = pipes.stderr {
         thread::Builder::new().spawn(move || {
             // Standard error is no part of the record: a failure ends the copy.
-            let _ = copy_escaped(stderr, io::stderr());
+            let _ = copy(stderr, io::stderr());
             let _ = done.send(());
         })?;
     }

@@ -1,11 +1,27 @@
-//! The child's standard error on a terminal: its text, without the power to
-//! move the cursor or to forge what aegis says.
+//! The child's standard error, where it has none of ours: on a terminal its
+//! text, without the power to move the cursor or to forge what aegis says.
 
 use std::io::{self, Read, Write};
 
 use crate::wire::escape::is_printable;
 
-/// Copies until the input ends.
+/// Copies every byte as it comes, until the input ends.
+///
+/// # Errors
+/// When either side fails.
+pub(super) fn copy_verbatim(mut input: impl Read, mut out: impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => out.write_all(&buffer[..read])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Copies without what could move a cursor, until the input ends.
 ///
 /// # Errors
 /// When either side fails.

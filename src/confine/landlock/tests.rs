@@ -104,7 +104,7 @@ fn is_absent(least: ABI) -> bool {
     let absent = best_abi().is_none_or(|abi| abi < least);
     if absent {
         assert!(
-            std::env::var_os("AEGIS_TEST_LANDLOCK").is_none(),
+            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
             "this kernel should offer Landlock ABI {}",
             least as u32
         );

@@ -58,6 +58,7 @@ pub(super) fn address_of(world: &World, name: &str) -> Option<Ipv4Addr> {
 
 pub(super) use address_of as lent;
 
+/// SPEC [SANDBOX-11].
 #[test]
 fn allowed_names_are_lent_an_address_for_good() {
     let world = allowing(["allowed.test:1", "*.wild.test:2"]).open();

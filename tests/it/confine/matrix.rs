@@ -26,6 +26,7 @@ use scene::Scene;
 use super::seccomp::{User, probes, users};
 use crate::exe::skip;
 
+/// SPEC [SANDBOX-4].
 #[test]
 fn files_outside_are_out_of_reach() {
     judge(Mode::Denied, &paths::rows());
@@ -61,16 +62,19 @@ fn what_a_server_uses_up_is_limited() {
     judge(Mode::Denied, &processes::limits());
 }
 
+/// SPEC [SANDBOX-9].
 #[test]
 fn the_network_is_out_of_reach() {
     judge(Mode::Denied, &network::rows(Mode::Denied));
 }
 
+/// SPEC [SANDBOX-10].
 #[test]
 fn one_port_is_within_reach_and_no_other() {
     judge(Mode::OnePort, &network::rows(Mode::OnePort));
 }
 
+/// SPEC [SANDBOX-9].
 #[test]
 fn the_network_is_out_of_reach_without_namespaces() {
     judge(Mode::NoNamespaces, &network::rows(Mode::NoNamespaces));
@@ -115,7 +119,6 @@ fn attempts(file: &str, text: &str) -> impl Iterator<Item = String> {
 }
 
 #[test]
-#[ignore = "THREAT_MODEL.md has no section on confinement yet"]
 fn every_open_item_is_in_the_threat_model() {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/THREAT_MODEL.md"));
     let text = text.unwrap();

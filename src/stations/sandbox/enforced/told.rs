@@ -9,6 +9,7 @@ use crate::confine::seccomp::Metadata;
 use crate::wire::facts::{
     AddressCheck, Confined, Confinement, Landlock, MetadataMode, NetworkMode, PathGrant,
 };
+use crate::wire::spelled::{SHARED_CACHE_HOLE, UNIX_SOCKETS_HOLE, UPSTREAM_PROXY_HOLE};
 
 /// What `report` says of a process that restricted itself as it was told.
 ///
@@ -96,9 +97,9 @@ fn holes(prepared: &Prepared, network: NetworkMode) -> Vec<String> {
     let profile = &prepared.order.profile;
     let is_upstream = prepared.upstream.is_some() && network == NetworkMode::HostPort;
     let holes = [
-        (profile.shared_cache, "shared-cache"),
-        (profile.unix_sockets, "unix-sockets"),
-        (is_upstream, "upstream-proxy"),
+        (profile.shared_cache, SHARED_CACHE_HOLE),
+        (profile.unix_sockets, UNIX_SOCKETS_HOLE),
+        (is_upstream, UPSTREAM_PROXY_HOLE),
     ];
     let holes = holes.into_iter().filter(|(is_open, _)| *is_open);
     holes.map(|(_, hole)| hole.to_owned()).collect()

@@ -196,7 +196,10 @@ impl<'a> Launch<'a> {
         match how {
             Start::Plainly | Start::AmongOthers => {}
             Start::WithDescriptor => self.in_shell("exec 7<\"$0\"; exec \"$@\""),
-            Start::WithErrorsInFile => self.in_shell("exec 2<>\"$0\"; exec \"$@\""),
+            // A file of its own: aegis itself writes there how the session ended.
+            Start::WithErrorsInFile => self.in_shell(
+                "errors=\"${0%/out/file}/errors\"; echo text >\"$errors\"; exec 2<>\"$errors\"; exec \"$@\"",
+            ),
             Start::FromTerminal => self.words.insert(0, "{bin}/pty".to_owned()),
         }
         self.words = self.words.iter().map(|word| stage.fill(word)).collect();

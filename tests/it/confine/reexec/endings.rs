@@ -31,6 +31,7 @@ fn told(ordered: &Ordered, child: &Child) -> String {
     ordered.admit(child.id()).err().expect("it is not ready")
 }
 
+/// SPEC [SANDBOX-1].
 #[test]
 fn a_word_that_never_comes_ends_it() {
     as_each_user(|rig| {
@@ -153,6 +154,7 @@ fn a_fence_that_does_not_hold_is_noticed() {
     });
 }
 
+/// SPEC [SANDBOX-7].
 #[test]
 fn a_program_that_may_not_be_executed_is_named_with_the_flag() {
     as_each_user(|rig| {

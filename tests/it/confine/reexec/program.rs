@@ -72,6 +72,7 @@ fn it_reads_what_is_granted_and_nothing_else() {
     });
 }
 
+/// SPEC [SANDBOX-8].
 #[test]
 fn it_has_no_capability_and_can_gain_none() {
     as_each_user(|rig| {
@@ -118,6 +119,7 @@ fn what_was_open_is_closed() {
     });
 }
 
+/// SPEC [SANDBOX-14].
 #[test]
 fn it_is_bounded_as_was_asked() {
     as_plain(|rig| {

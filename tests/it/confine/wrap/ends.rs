@@ -58,6 +58,8 @@ fn a_temporary_directory_that_cannot_be_removed_is_named() {
 }
 
 /// Nobody is left to kill the server then, so the kernel does.
+///
+/// SPEC [SANDBOX-15].
 #[test]
 fn when_aegis_is_killed_the_server_dies_and_its_connections_end() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -95,6 +97,8 @@ fn a_server_that_the_filters_kill_is_recorded_so() {
 
 /// A script that names no interpreter runs by a shell, which is not granted;
 /// that shows only when it is executed.
+///
+/// SPEC [SANDBOX-2].
 #[test]
 fn what_cannot_be_executed_in_the_end_leaves_a_record() {
     let Some(confined) = Confined::python(&[]) else {

@@ -45,6 +45,7 @@ fn denying_all_needs_no_namespace() {
     assert_eq!(enforced["namespaces"], Value::Null);
 }
 
+/// SPEC [SANDBOX-2].
 #[test]
 fn hosts_that_cannot_be_held_to_start_nothing_and_leave_a_record() {
     let flags = ["--allow-net", "127.0.0.1:9"];
@@ -73,6 +74,7 @@ fn hosts_that_cannot_be_held_to_start_nothing_and_leave_a_record() {
     assert!(said.contains(cause), "{cause}");
 }
 
+/// SPEC [SANDBOX-3].
 #[test]
 fn with_best_effort_ports_are_held_to_and_the_record_says_so() {
     let flags = ["--allow-net", "127.0.0.1:9", "--best-effort"];

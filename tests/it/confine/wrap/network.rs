@@ -28,6 +28,7 @@ fn reaching(entry: &str) -> Option<Confined> {
     has_namespaces().then(|| Confined::python(&["--allow-net", entry]))?
 }
 
+/// SPEC [SANDBOX-12].
 #[test]
 fn a_listed_host_is_reached_and_no_other() {
     let (port, other) = (host(), host());
@@ -94,6 +95,7 @@ fn a_listed_host_is_reached_and_no_other() {
     }
 }
 
+/// SPEC [SANDBOX-13].
 #[test]
 fn names_and_addresses_that_are_not_listed_lead_nowhere() {
     let port = host();

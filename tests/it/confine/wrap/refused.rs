@@ -33,6 +33,7 @@ fn nothing(_: &Confined) {}
 /// Flags, and what is there before wrap starts.
 type Row = (&'static [&'static str], fn(&Confined));
 
+/// SPEC [SANDBOX-5].
 #[test]
 fn a_path_that_cannot_be_granted_is_named_with_its_flag() {
     let mut all = String::new();
@@ -61,6 +62,7 @@ fn a_path_that_cannot_be_granted_is_named_with_its_flag() {
     assert_snapshot!(all);
 }
 
+/// SPEC [SANDBOX-6].
 #[test]
 fn no_grant_reaches_what_the_record_rests_on() {
     let mut all = String::new();

@@ -19,6 +19,8 @@ fn by_each_user(flags: &[&str], test: impl Fn(Confined)) {
 }
 
 /// SPEC [WRAP-2].
+///
+/// SPEC [CONFINE-1].
 #[test]
 fn a_confined_session_is_relayed_recorded_and_verified() {
     by_each_user(&[], |confined| {
@@ -48,6 +50,7 @@ fn a_confined_session_is_relayed_recorded_and_verified() {
     });
 }
 
+/// SPEC [SANDBOX-8].
 #[test]
 fn what_is_not_granted_is_refused() {
     by_each_user(&[], |confined| {
@@ -84,6 +87,7 @@ fn what_is_not_granted_is_refused() {
     });
 }
 
+/// SPEC [SANDBOX-4].
 #[test]
 fn what_is_granted_is_had() {
     let confined = |plain: bool| {
@@ -146,6 +150,8 @@ fn what_is_granted_is_had() {
 }
 
 /// SPEC [LINE-5].
+///
+/// SPEC [SANDBOX-1].
 #[test]
 fn the_record_begins_with_what_is_in_force() {
     let flags = [

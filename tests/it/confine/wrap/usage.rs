@@ -44,6 +44,7 @@ fn all_shown(lines: &[&[&str]], before: &[&str]) -> String {
     shown
 }
 
+/// SPEC [SANDBOX-16].
 #[test]
 fn options_of_a_confinement_mean_nothing_without_it() {
     let lines: [&[&str]; 13] = [
@@ -64,6 +65,7 @@ fn options_of_a_confinement_mean_nothing_without_it() {
     assert_snapshot!(all_shown(&lines, &[]));
 }
 
+/// SPEC [SANDBOX-16].
 #[test]
 fn values_that_mean_nothing_are_usage_errors() {
     let lines: [&[&str]; 33] = [
