@@ -1,0 +1,129 @@
+//! How a server fared, for a person at a terminal.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::doctor_text::{MARGIN, write_finding, write_wrapped};
+use crate::doctor::server::{Confinement, Ended, Run, Server, millis};
+use crate::wire::escape::Escaped;
+
+/// A table of the runs, the findings, and the flags.
+pub(super) struct ServerText<'a>(pub(super) &'a Server);
+
+impl fmt::Display for ServerText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = self.0.command.join(" ");
+        write_wrapped(f, "This server: ", MARGIN, &Escaped(&command).to_string())?;
+        if let Some(name) = self.0.runs.iter().find_map(|run| run.server.as_ref()) {
+            let name = format!("it calls itself {}", Escaped(name));
+            write_wrapped(f, &" ".repeat(MARGIN), MARGIN, &name)?;
+        }
+        write_table(f, &self.0.runs)?;
+        f.write_str("\n")?;
+        for finding in &self.0.findings {
+            write_finding(f, finding)?;
+        }
+        match &self.0.confinement {
+            Some(confinement) => write_confinement(f, confinement, &self.0.means),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_table(f: &mut fmt::Formatter<'_>, runs: &[Run]) -> fmt::Result {
+    let rows: [(&str, fn(&Run) -> String); 8] = [
+        ("", |run| run.way.to_owned()),
+        ("handshake", |run| time(run.handshake_us)),
+        ("tools", |run| {
+            run.tools.map_or(NONE.to_owned(), |tools| tools.to_string())
+        }),
+        ("ping, median", |run| time(run.ping_us)),
+        ("1 MiB request", |run| run.large_frame.to_owned()),
+        ("after a cancel", |run| run.cancellation.to_owned()),
+        ("end of input", |run| ended(run.end_of_input.as_ref())),
+        ("SIGTERM", |run| ended(run.sigterm.as_ref())),
+    ];
+    for (name, value) in rows {
+        let mut row = format!("{:MARGIN$}{name:<NAME$}", "");
+        for run in runs {
+            row.push_str(&format!("{:<VALUE$}", value(run)));
+        }
+        writeln!(f, "{}", row.trim_end())?;
+    }
+    Ok(())
+}
+
+fn time(us: Option<u64>) -> String {
+    us.map_or(NONE.to_owned(), |us| millis(Duration::from_micros(us)))
+}
+
+fn ended(ended: Option<&Ended>) -> String {
+    match ended {
+        None => NONE.to_owned(),
+        Some(Ended { us: None, .. }) => "goes on".to_owned(),
+        Some(Ended { us, exit, .. }) => format!("{}, exit {exit}", time(*us)),
+    }
+}
+
+fn write_confinement(
+    f: &mut fmt::Formatter<'_>,
+    confinement: &Confinement,
+    means: &[String],
+) -> fmt::Result {
+    let indent = " ".repeat(MARGIN);
+    let is_quiet = confinement.paths.is_empty()
+        && confinement.hosts.is_empty()
+        && confinement.unix_sockets.is_empty();
+    writeln!(f, "\nRefused with these flags")?;
+    if is_quiet {
+        writeln!(f, "{indent}nothing that it gets otherwise")?;
+    }
+    for path in confinement.paths.iter().take(SHOWN) {
+        writeln!(f, "{indent}{:<8}{}", path.act, Escaped(&path.path))?;
+    }
+    for host in confinement.hosts.iter().take(SHOWN) {
+        writeln!(f, "{indent}{:<8}{}", "host", Escaped(host))?;
+    }
+    for socket in confinement.unix_sockets.iter().take(SHOWN) {
+        writeln!(f, "{indent}{:<8}{}", "socket", Escaped(socket))?;
+    }
+    let all = [
+        &confinement.paths.len(),
+        &confinement.hosts.len(),
+        &confinement.unix_sockets.len(),
+    ];
+    let more: usize = all.iter().map(|count| count.saturating_sub(SHOWN)).sum();
+    if more > 0 {
+        writeln!(f, "{indent}and {more} more, see --format json")?;
+    }
+    if confinement.works && !is_quiet {
+        write_wrapped(
+            f,
+            &indent,
+            MARGIN,
+            "It starts without these; a tool may need them.",
+        )?;
+    }
+    f.write_str("Found by\n")?;
+    for means in means {
+        write_wrapped(f, &format!("{indent}- "), MARGIN + 2, means)?;
+    }
+    let title = match (confinement.proposed, confinement.works) {
+        (true, true) => "Proposed",
+        (true, false) => "Nearest that was found",
+        (false, _) => "As given",
+    };
+    writeln!(f, "\n{title}\n{indent}{}", confinement.line)?;
+    let client = serde_json::to_string(&confinement.client).map_err(|_| fmt::Error)?;
+    writeln!(f, "In the configuration of a client\n{indent}{client}")?;
+    for note in &confinement.notes {
+        write_wrapped(f, &format!("{indent}- "), MARGIN + 2, note)?;
+    }
+    Ok(())
+}
+
+const NONE: &str = "-";
+const NAME: usize = 16;
+const VALUE: usize = 20;
+/// Of each kind; the JSON form has more.
+const SHOWN: usize = 12;
