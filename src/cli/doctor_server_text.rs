@@ -23,8 +23,16 @@ impl fmt::Display for ServerText<'_> {
         for finding in &self.0.findings {
             write_finding(f, finding)?;
         }
-        match &self.0.confinement {
-            Some(confinement) => write_confinement(f, confinement, &self.0.means),
+        if let Some(confinement) = &self.0.confinement {
+            write_refused(f, confinement)?;
+            f.write_str("Found by\n")?;
+            for means in &self.0.means {
+                write_wrapped(f, &format!("{:MARGIN$}- ", ""), MARGIN + 2, means)?;
+            }
+            write_flags(f, confinement)?;
+        }
+        match &self.0.proposal {
+            Some(proposal) => write_flags(f, proposal),
             None => Ok(()),
         }
     }
@@ -65,11 +73,7 @@ fn ended(ended: Option<&Ended>) -> String {
     }
 }
 
-fn write_confinement(
-    f: &mut fmt::Formatter<'_>,
-    confinement: &Confinement,
-    means: &[String],
-) -> fmt::Result {
+fn write_refused(f: &mut fmt::Formatter<'_>, confinement: &Confinement) -> fmt::Result {
     let indent = " ".repeat(MARGIN);
     let is_quiet = confinement.paths.is_empty()
         && confinement.hosts.is_empty()
@@ -104,10 +108,11 @@ fn write_confinement(
             "It starts without these; a tool may need them.",
         )?;
     }
-    f.write_str("Found by\n")?;
-    for means in means {
-        write_wrapped(f, &format!("{indent}- "), MARGIN + 2, means)?;
-    }
+    Ok(())
+}
+
+fn write_flags(f: &mut fmt::Formatter<'_>, confinement: &Confinement) -> fmt::Result {
+    let indent = " ".repeat(MARGIN);
     let title = match (confinement.proposed, confinement.works) {
         (true, true) => "Proposed",
         (true, false) => "Nearest that was found",

@@ -4,6 +4,8 @@
 mod machine;
 #[cfg(all(feature = "confine", target_os = "linux"))]
 mod paths;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+mod server;
 
 #[test]
 #[cfg(not(all(feature = "confine", target_os = "linux")))]

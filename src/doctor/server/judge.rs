@@ -74,6 +74,10 @@ pub(super) fn against(plain: &Pair<'_>, again: &Talk, other: &Pair<'_>) -> Vec<F
                 .cured(Cure::say("let this user execute aegis")),
         ];
     }
+    // Of one that does not work confined there is more to say than this.
+    if way == "confined" && !other.talk.works() {
+        return Vec::new();
+    }
     let mut findings = vec![answers(plain.talk, again, other)];
     let steps = [
         (Id::Ping, "a ping", &plain.talk.ping, &other.talk.ping),
@@ -318,10 +322,7 @@ fn answers(plain: &Talk, again: &Talk, other: &Pair<'_>) -> Finding {
             format!("{way}: {}; {}", why_not(other.talk), last_words(other.talk)),
             "it works without",
         )
-        .cured(Cure::say(match way {
-            "wrap" => REPORT,
-            _ => "see below what was refused; what no flag grants, the server has to do without",
-        })),
+        .cured(Cure::say(REPORT)),
         Sameness::Unknown => new(
             Status::Unknown,
             format!("{way}: no answer that could be compared"),

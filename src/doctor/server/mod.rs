@@ -60,6 +60,9 @@ pub(crate) struct Server {
     pub(crate) findings: Vec<Finding>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) confinement: Option<Confinement>,
+    /// What it works with, where it does not with the flags that were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) proposal: Option<Confinement>,
 }
 
 /// The figures of one way of starting it.
@@ -141,6 +144,7 @@ pub(crate) fn examine(trial: &Trial, paths: &Paths, verdict: &Verdict) -> Result
         runs: Vec::new(),
         findings: Vec::new(),
         confinement: None,
+        proposal: None,
     };
     let plain = runs.measured(Way::Plain);
     if !plain.works() {
@@ -154,7 +158,7 @@ pub(crate) fn examine(trial: &Trial, paths: &Paths, verdict: &Verdict) -> Result
         server.findings.extend(judge::plain(&pair));
         return Ok(server);
     }
-    let again = runs.measured(Way::Plain);
+    let again = runs.again();
     let signalled = runs.signalled(Way::Plain);
     let pair = Pair {
         way: "plain",
@@ -178,26 +182,37 @@ pub(crate) fn examine(trial: &Trial, paths: &Paths, verdict: &Verdict) -> Result
     let assets = assets(&machine, paths).map_err(|error| error.to_string())?;
     let hears = verdict.network == Network::HostPort;
     let seeker = Seeker::new(&runs, clues, (&plain, &again), &assets, hears);
-    let found = match &trial.flags {
-        Some(flags) => seeker.given(flags),
-        None => {
-            let mut start = seeker.clues.preset();
-            seeker.clues.add_arguments(&mut start);
-            // An installer has a cache of its own to fill first.
-            if let (false, Step::Answered(wall)) = (installs(&start), &plain.handshake) {
-                runs.wait_like(*wall);
-            }
-            seeker.seek(start)
-        }
-    };
     server.means = means(&runs.tracing, hears);
-    server.compare(&runs, &pair, &again, "confined", Way::Confine(&found.flags));
-    let sockets = watched
-        .seen
-        .iter()
-        .flat_map(|seen| seen.unix.iter().cloned());
-    server.conclude(trial, paths, &found, sockets.collect());
+    let given = trial.flags.as_ref().map(|flags| seeker.given(flags));
+    let sought = match &given {
+        Some(given) if given.works => None,
+        _ => Some(seek(&seeker, trial)),
+    };
+    if let Some(found) = given.as_ref().or(sought.as_ref()) {
+        server.compare(&runs, &pair, &again, "confined", Way::Confine(&found.flags));
+    }
+    server.conclude(trial, paths, given, sought);
     Ok(server)
+}
+
+/// What it works with, from the flags that were given on.
+fn seek(seeker: &Seeker<'_>, trial: &Trial) -> Found {
+    let guess = seeker.clues.preset();
+    let mut start = match &trial.flags {
+        Some(flags) if flags.preset.is_some() || flags.exec_support => flags.clone(),
+        Some(flags) => Asked {
+            preset: guess.preset,
+            exec_support: guess.exec_support,
+            ..flags.clone()
+        },
+        None => guess,
+    };
+    seeker.clues.add_arguments(&mut start);
+    // An installer has a cache of its own to fill first.
+    if !installs(&start) {
+        seeker.hurry();
+    }
+    seeker.seek(start)
 }
 
 impl Server {
@@ -229,12 +244,40 @@ impl Server {
         talk
     }
 
-    fn conclude(&mut self, trial: &Trial, paths: &Paths, found: &Found, sockets: Vec<String>) {
+    /// What comes of the flags that were given, or else of those found.
+    fn conclude(
+        &mut self,
+        trial: &Trial,
+        paths: &Paths,
+        given: Option<Found>,
+        sought: Option<Found>,
+    ) {
+        let of = |found: &Found, is_proposed| Confinement::of(trial, paths, found, is_proposed);
+        match (&given, &sought) {
+            (Some(given), sought) => {
+                let confinement = of(given, false);
+                self.findings.extend(verdicts(&confinement, given));
+                self.confinement = Some(confinement);
+                let better = sought.as_ref().filter(|sought| sought.works);
+                self.proposal = better.map(|found| of(found, true));
+            }
+            (None, Some(sought)) => {
+                let confinement = of(sought, true);
+                self.findings.extend(verdicts(&confinement, sought));
+                self.confinement = Some(confinement);
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+impl Confinement {
+    fn of(trial: &Trial, paths: &Paths, found: &Found, is_proposed: bool) -> Self {
         let (command, args) = wrap_line(&trial.command, paths, &found.flags);
         let mut line = vec![OsString::from("aegis")];
         line.extend(args.iter().cloned());
-        let confinement = Confinement {
-            proposed: trial.flags.is_none(),
+        Self {
+            proposed: is_proposed,
             works: found.works,
             flags: flags::arguments(&found.flags).iter().map(text).collect(),
             line: flags::line(&line),
@@ -264,13 +307,11 @@ impl Server {
                 .collect(),
             unix_sockets: match found.flags.unix_sockets {
                 true => Vec::new(),
-                false => sockets.into_iter().take(MAX_TOLD).collect(),
+                false => found.sockets.iter().take(MAX_TOLD).cloned().collect(),
             },
             out_of_reach: found.kept.clone(),
             notes: notes(trial, found),
-        };
-        self.findings.extend(verdicts(&confinement, found));
-        self.confinement = Some(confinement);
+        }
     }
 }
 
@@ -314,7 +355,10 @@ fn verdicts(confinement: &Confinement, found: &Found) -> Vec<Finding> {
     findings.push(match found.works {
         true => Finding::ok(
             Id::Confinement,
-            format!("works with {whose}: handshake, {tools} tools"),
+            format!(
+                "works with {whose}: handshake, {tools} {}",
+                if tools == 1 { "tool" } else { "tools" }
+            ),
             "no tool was called: what only a tool reads, writes or connects to is not known",
         ),
         false => Finding::new(
@@ -329,7 +373,7 @@ fn verdicts(confinement: &Confinement, found: &Found) -> Vec<Finding> {
         )
         .cured(Cure::say(match confinement.proposed {
             true => "see what was refused; add a flag for it, and give doctor all flags to try",
-            false => "see what was refused; without flags doctor proposes some",
+            false => "see what was refused, and what is proposed, if anything",
         })),
     });
     for why in &confinement.out_of_reach {

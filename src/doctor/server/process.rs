@@ -331,3 +331,6 @@ pub(super) const MAX_FRAME_BYTES: u64 = 8 << 20;
 const MAX_ROWS: usize = 20;
 const MAX_ROW_BYTES: u64 = 2048;
 const MAX_NAMES: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -317,3 +317,6 @@ const MANY_FILES: usize = 3;
 /// How many roots or hosts one round adds.
 pub(super) const MAX_ADDED: usize = 16;
 pub(super) const MAX_PORTS: usize = 16;
+
+#[cfg(test)]
+mod tests;

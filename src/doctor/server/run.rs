@@ -112,6 +112,18 @@ impl Runs {
         Talk::with(self.command(way).0, script)
     }
 
+    /// All steps once more, plain, for what differs from run to run.
+    pub(super) fn again(&self) -> Talk {
+        let way = Way::Plain;
+        let script = Script {
+            pings: PINGS,
+            trials: true,
+            end: End::Term,
+            ..self.short(way)
+        };
+        Talk::with(self.command(way).0, script)
+    }
+
     /// A short run, ended by SIGTERM.
     pub(super) fn signalled(&self, way: Way<'_>) -> Talk {
         let script = Script {
@@ -146,8 +158,8 @@ impl Runs {
 
     /// A short run of which only the answers matter.
     pub(super) fn tried(&self, flags: &Asked) -> Talk {
-        let way = Way::Confine(flags);
-        Talk::with(self.command(way).0, self.short(way))
+        // The shorter way to end where the end of input is not heeded.
+        self.signalled(Way::Confine(flags))
     }
 
     fn short(&self, way: Way<'_>) -> Script {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::compare;
 use super::propose::{self, Clues, Denied};
 use super::run::{Runs, Watched, Way};
-use super::session::Talk;
+use super::session::{Step, Talk};
 use crate::confine::assets::Assets;
 use crate::confine::machine::{Machine as _, ThisMachine};
 use crate::stations::sandbox::Asked;
@@ -35,6 +35,8 @@ pub(super) struct Found {
     /// The last watched run, with these flags.
     pub(super) last: Watched,
     pub(super) denied: Vec<Denied>,
+    /// Unix sockets that it connects to when nothing confines it.
+    pub(super) sockets: Vec<String>,
     pub(super) works: bool,
 }
 
@@ -58,6 +60,13 @@ impl<'a> Seeker<'a> {
         }
     }
 
+    /// From now on waits no longer than a server like this takes.
+    pub(super) fn hurry(&self) {
+        if let Step::Answered(wall) = self.plain.handshake {
+            self.runs.wait_like(wall);
+        }
+    }
+
     /// What comes of flags that are not to be changed.
     pub(super) fn given(&self, flags: &Asked) -> Found {
         let mut found = self.look(flags);
@@ -78,6 +87,10 @@ impl<'a> Seeker<'a> {
             works: self.fits(&last.talk),
             flags: flags.clone(),
             kept: Vec::new(),
+            sockets: match self.clues.plain {
+                Some(seen) => seen.unix.iter().cloned().collect(),
+                None => Vec::new(),
+            },
             last,
             denied,
         }
@@ -102,9 +115,7 @@ impl<'a> Seeker<'a> {
             }
             flags = more;
         }
-        if !self.works(&flags) {
-            self.add_variables(&mut flags);
-        } else {
+        if self.works(&flags) || self.add_variables(&mut flags) {
             self.remove_paths(&begin, &mut flags);
         }
         Found {
@@ -187,8 +198,8 @@ impl<'a> Seeker<'a> {
     }
 
     /// One may be missing: its key, say. If it works with all, those that it
-    /// needs are found by halves.
-    fn add_variables(&self, flags: &mut Asked) {
+    /// needs are found by halves. Whether it works.
+    fn add_variables(&self, flags: &mut Asked) -> bool {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let names: Vec<_> = names
             .filter(|name| !name.is_empty() && !name.starts_with("AEGIS_CONFINE_"))
@@ -200,9 +211,11 @@ impl<'a> Seeker<'a> {
             flags
         };
         let works = |names: &[String]| self.works(&with(names));
-        if works(&names) {
+        let is_one = works(&names);
+        if is_one {
             *flags = with(&reduced(names, works));
         }
+        is_one
     }
 
     /// Takes away each path that was added and is not needed.

@@ -322,3 +322,6 @@ const DNS_PORT: u16 = 53;
 pub(super) const MAX_FILES: usize = 1024;
 const MAX_BYTES: u64 = 64 << 20;
 pub(super) const MAX_PATHS: usize = 20_000;
+
+#[cfg(test)]
+mod tests;
