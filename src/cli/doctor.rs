@@ -29,17 +29,18 @@ use crate::wire::facts::Limits;
 ///
 /// Tries what aegis wrap --confine would need: files fenced by Landlock,
 /// system call filters, a network of a server's own. For each gap it says what
-/// follows from it and how to mend it. Nothing is changed, and nothing is
-/// sent anywhere.
+/// follows from it and how to mend it. It changes nothing, and sends nothing
+/// anywhere.
 ///
 /// With paths it also looks at who else could read, change or replace the
 /// files that a record rests on.
 ///
-/// With a command it also runs that server, three ways: as it is, under aegis
-/// wrap, and confined. It compares what the server answers, measures what
-/// aegis adds, and tells what was refused. The flags of wrap's confinement are
-/// tried as they are; without any, doctor proposes the fewest that the server
-/// starts with. It calls no tool.
+/// With a command it also runs that server, many times and in three ways: as it
+/// is, under aegis wrap, and confined. It compares what the server answers,
+/// measures what aegis adds, and tells what was refused. The options of wrap's
+/// confinement are tried as they are; without any, doctor proposes the fewest
+/// that the server starts with. It calls no tool; what the server does at its
+/// start, it does.
 #[derive(FromArgs)]
 #[argh(
     example = "aegis doctor --audit ~/.aegis/files/ --signing-key ~/.aegis/key",
@@ -65,8 +66,11 @@ pub(super) struct Args {
     /// how long the server may take to start (default: 30)
     #[argh(option, arg_name = "SECONDS")]
     timeout: Option<String>,
-    /// try the server with this flag of aegis wrap, which explains it; so with
-    /// each below
+    /// try the server with the options below, which aegis wrap explains, and
+    /// propose none; any of them implies it
+    #[argh(switch)]
+    confine: bool,
+    /// what servers of a kind need to run
     #[argh(option, arg_name = "node|python|npx|uvx|static")]
     preset: Option<String>,
     /// what it may read and execute; may be repeated
@@ -112,7 +116,7 @@ pub(super) struct Args {
 
 impl Verb for Args {
     const NAME: &'static str = "doctor";
-    const USAGE: &'static str = "[--audit PATH] [--signing-key PATH] [--policy PATH]\n                    [--format text|json] [[CONFINEMENT OPTIONS OF wrap] -- CMD [ARGS...]]";
+    const USAGE: &'static str = "[--audit PATH] [--signing-key PATH] [--policy PATH]\n                    [--format text|json] [--timeout SECONDS]\n                    [[CONFINEMENT OPTIONS] -- CMD [ARGS...]]";
 }
 
 /// What was asked for.
@@ -165,7 +169,8 @@ impl Args {
             },
             best_effort: self.best_effort,
         };
-        let flags = (asked != Asked::default()).then_some(asked);
+        let is_asked = self.confine || asked != Asked::default();
+        let flags = is_asked.then_some(asked);
         if let Some(flags) = &flags {
             flags.clone().read().map_err(UsageError)?;
         }

@@ -481,6 +481,7 @@ fn a_command_line_that_means_nothing_is_a_usage_error() {
             &["--preset", "node"][..],
             "confinement is tried with a command",
         ),
+        (&["--confine"], "confinement is tried with a command"),
         (&["--timeout", "3"], "--timeout is for a command"),
         (&["--"], "there is no command after `--`"),
         (
