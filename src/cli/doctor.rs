@@ -66,8 +66,8 @@ pub(super) struct Args {
     /// how long the server may take to start (default: 30)
     #[argh(option, arg_name = "SECONDS")]
     timeout: Option<String>,
-    /// try the server with the options below, which aegis wrap explains, and
-    /// propose none; any of them implies it
+    /// try the server with the options below as they are; aegis wrap explains
+    /// them, and any of them implies this
     #[argh(switch)]
     confine: bool,
     /// what servers of a kind need to run

@@ -39,7 +39,7 @@ impl fmt::Display for ServerText<'_> {
 }
 
 fn write_table(f: &mut fmt::Formatter<'_>, runs: &[Run]) -> fmt::Result {
-    let rows: [(&str, fn(&Run) -> String); 8] = [
+    let rows: [(&str, Cell); 8] = [
         ("", |run| run.way.to_owned()),
         ("handshake", |run| time(run.handshake_us)),
         ("tools", |run| {
@@ -126,6 +126,9 @@ fn write_flags(f: &mut fmt::Formatter<'_>, confinement: &Confinement) -> fmt::Re
     }
     Ok(())
 }
+
+/// What a table has of a run.
+type Cell = fn(&Run) -> String;
 
 const NONE: &str = "-";
 const NAME: usize = 16;

@@ -5,6 +5,8 @@ mod machine;
 #[cfg(all(feature = "confine", target_os = "linux"))]
 mod paths;
 #[cfg(all(feature = "confine", target_os = "linux"))]
+mod proposal;
+#[cfg(all(feature = "confine", target_os = "linux"))]
 mod server;
 
 #[test]

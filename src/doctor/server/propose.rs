@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::run::Grant;
+use super::run::{Grant, Refused};
 use super::trace::{Acts, Seen, plain};
 use crate::confine::command::{self, Role};
 use crate::confine::machine::Machine;
@@ -242,12 +242,11 @@ impl<M: Machine> Clues<'_, M> {
 
 /// `--allow-net` entries for what was asked for. A name whose port is not
 /// known gets the ports that the server connects to when it may.
-pub(super) fn hosts(
-    refused: &BTreeSet<(String, Option<u16>)>,
-    ports: &BTreeSet<u16>,
-) -> Vec<String> {
+pub(super) fn hosts(refused: &Refused, ports: &BTreeSet<u16>) -> Vec<String> {
     let mut entries: BTreeMap<&str, BTreeSet<u16>> = BTreeMap::new();
-    for (host, port) in refused {
+    // What is allowed and cannot be reached is not mended by a flag.
+    let refused = refused.iter().filter(|(_, why)| *why == NOT_ALLOWED);
+    for ((host, port), _) in refused {
         // The proxy names the address that a server means by it.
         let host = if host == "localhost" {
             "127.0.0.1"
@@ -309,6 +308,9 @@ const WIDE: [&str; 15] = [
     "/", "/bin", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/run",
     "/sys", "/tmp", "/usr", "/var",
 ];
+
+/// As a record says it.
+const NOT_ALLOWED: &str = "not allowed";
 
 const HTTPS: u16 = 443;
 

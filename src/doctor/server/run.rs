@@ -1,7 +1,7 @@
 //! Runs of the user's server: plain, under `aegis wrap`, and confined.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read as _;
@@ -67,9 +67,12 @@ pub(super) struct Record {
     pub(super) status: Option<String>,
     pub(super) network: Option<String>,
     pub(super) grants: Vec<Grant>,
-    /// Hosts that were asked for and refused, with the port where it is known.
-    pub(super) refused: BTreeSet<(String, Option<u16>)>,
+    pub(super) refused: Refused,
 }
+
+/// Hosts that were asked for and refused, with the port where it is known, and
+/// the reason.
+pub(super) type Refused = BTreeMap<(String, Option<u16>), String>;
 
 /// A path that was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,7 +265,8 @@ impl Record {
             let is_refused = place["denied"].as_u64() > Some(0);
             if let (Some(host), true) = (place["host"].as_str(), is_refused) {
                 let port = place["port"].as_u64().and_then(|port| port.try_into().ok());
-                self.refused.insert((host.to_owned(), port));
+                let why = place["reason"].as_str().unwrap_or_default();
+                self.refused.insert((host.to_owned(), port), why.to_owned());
             }
         }
     }

@@ -38,6 +38,8 @@ pub(super) struct Found {
     /// Unix sockets that it connects to when nothing confines it.
     pub(super) sockets: Vec<String>,
     pub(super) works: bool,
+    /// Whether it would with `--shared-cache`.
+    pub(super) shares: bool,
 }
 
 impl<'a> Seeker<'a> {
@@ -87,6 +89,7 @@ impl<'a> Seeker<'a> {
             works: self.fits(&last.talk),
             flags: flags.clone(),
             kept: Vec::new(),
+            shares: false,
             sockets: match self.clues.plain {
                 Some(seen) => seen.unix.iter().cloned().collect(),
                 None => Vec::new(),
@@ -96,11 +99,22 @@ impl<'a> Seeker<'a> {
         }
     }
 
-    /// From `start` on: adds what was refused until it works, and takes away
-    /// what was not needed.
-    pub(super) fn seek(&self, mut flags: Asked) -> Found {
+    /// From `bare` on: adds the paths among the arguments, and what was refused
+    /// until it works, and takes away what was not needed.
+    pub(super) fn seek(&self, bare: &Asked) -> Found {
         let mut kept = Vec::new();
+        let mut flags = bare.clone();
+        self.clues.add_arguments(&mut flags);
         self.keep(&mut flags, &mut kept);
+        if flags != *bare {
+            // A preset brings some of them, as the script that it runs.
+            let grants = self.runs.watched(Way::Confine(bare)).record.grants;
+            let is_brought = |root: &PathBuf| {
+                let mut reading = grants.iter().filter(|grant| grant.reads);
+                !bare.read.contains(root) && reading.any(|grant| root.starts_with(&grant.path))
+            };
+            flags.read.retain(|root| !is_brought(root));
+        }
         let begin = flags.clone();
         for _ in 0..MAX_ROUNDS {
             let watched = self.runs.watched(Way::Confine(&self.listening(&flags)));
@@ -117,11 +131,24 @@ impl<'a> Seeker<'a> {
         }
         if self.works(&flags) || self.add_variables(&mut flags) {
             self.remove_paths(&begin, &mut flags);
+        } else {
+            // They were guesses, and did not help.
+            (flags.read, flags.write) = (begin.read, begin.write);
         }
+        let found = self.look(&flags);
         Found {
             kept,
-            ..self.look(&flags)
+            shares: !found.works && self.works_shared(&flags),
+            ..found
         }
+    }
+
+    /// Whether the packages that are missing are in the user's own cache.
+    fn works_shared(&self, flags: &Asked) -> bool {
+        let mut shared = flags.clone();
+        shared.shared_cache = true;
+        let installs = matches!(flags.preset.as_deref(), Some("npx" | "uvx"));
+        installs && !flags.shared_cache && self.works(&shared)
     }
 
     /// The same flags, with a host that nobody has: the network of the server

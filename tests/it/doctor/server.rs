@@ -8,23 +8,23 @@ use tempfile::TempDir;
 
 use crate::exe::skip;
 
-const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
-const PYTHON: &str = "/usr/bin/python3";
+pub(super) const AEGIS: &str = env!("CARGO_BIN_EXE_aegis");
+pub(super) const PYTHON: &str = "/usr/bin/python3";
 
 /// A home directory with servers in it.
-struct Home {
+pub(super) struct Home {
     directory: TempDir,
 }
 
 /// What the doctor said.
-struct Told {
-    object: Value,
-    code: i32,
-    raw: String,
+pub(super) struct Told {
+    pub(super) object: Value,
+    pub(super) code: i32,
+    pub(super) raw: String,
 }
 
 /// A small server; `before` runs at its start.
-fn script(before: &str) -> String {
+pub(super) fn script(before: &str) -> String {
     format!(
         r#"import json, os, socket, sys, time
 {before}
@@ -44,23 +44,23 @@ for line in sys.stdin:
 }
 
 impl Home {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             directory: tempfile::tempdir().unwrap(),
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().canonicalize().unwrap().join(name)
     }
 
-    fn write(&self, name: &str, text: &str) -> String {
+    pub(super) fn write(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = Command::new(AEGIS);
         command
             .arg("doctor")
@@ -72,14 +72,14 @@ impl Home {
         command
     }
 
-    fn ask(&self, own: &[&str], server: &[&str]) -> Told {
+    pub(super) fn ask(&self, own: &[&str], server: &[&str]) -> Told {
         let mut command = self.command();
         command.args(["--format", "json"]).args(own);
         Told::by(command.arg("--").args(server))
     }
 
     /// Asks of a small Python server.
-    fn python(&self, before: &str, args: &[&str]) -> Option<Told> {
+    pub(super) fn python(&self, before: &str, args: &[&str]) -> Option<Told> {
         if !Path::new(PYTHON).exists() {
             skip("there is no /usr/bin/python3");
             return None;
@@ -90,14 +90,14 @@ impl Home {
     }
 
     /// Nothing of the runs is left.
-    fn assert_clean(&self) {
+    pub(super) fn assert_clean(&self) {
         let kept = self.path(".cache/aegis/confined/doctor");
         assert_eq!(std::fs::read_dir(kept).unwrap().count(), 0);
     }
 }
 
 impl Told {
-    fn by(command: &mut Command) -> Self {
+    pub(super) fn by(command: &mut Command) -> Self {
         let Output {
             status,
             stdout,
@@ -113,12 +113,12 @@ impl Told {
         }
     }
 
-    fn server(&self) -> &Value {
+    pub(super) fn server(&self) -> &Value {
         &self.object["server"]
     }
 
     /// The findings about the server that are not `ok`: status, id and run.
-    fn faults(&self) -> Vec<String> {
+    pub(super) fn faults(&self) -> Vec<String> {
         let findings = self.server()["findings"].as_array().unwrap();
         let faults = findings.iter().filter(|finding| finding["status"] != "ok");
         faults
@@ -132,19 +132,19 @@ impl Told {
             .collect()
     }
 
-    fn flags(&self) -> Vec<&str> {
+    pub(super) fn flags(&self) -> Vec<&str> {
         let flags = self.server()["confinement"]["flags"].as_array();
         let flags = flags.unwrap_or_else(|| panic!("{}", self.raw));
         flags.iter().map(|flag| flag.as_str().unwrap()).collect()
     }
 
-    fn run(&self, way: &str) -> &Value {
+    pub(super) fn run(&self, way: &str) -> &Value {
         let runs = self.server()["runs"].as_array().unwrap();
         runs.iter().find(|run| run["way"] == way).unwrap()
     }
 
     /// Whether this machine can do what the test is about.
-    fn can(&self, what: &str) -> bool {
+    pub(super) fn can(&self, what: &str) -> bool {
         let verdict = &self.object["verdict"];
         let can = match what {
             "confine" => verdict["confine"] == "full",
@@ -186,176 +186,6 @@ fn a_server_is_the_same_in_all_three_ways() {
     assert!(shown.contains("wrap: 58 answers, byte for byte"), "{shown}");
     assert!(told.server()["confinement"]["works"].as_bool().unwrap());
     home.assert_clean();
-}
-
-/// SPEC [DOCTOR-11]: what is proposed is what was used, and no more.
-#[test]
-fn a_file_among_the_arguments_is_granted_to_be_read() {
-    let home = Home::new();
-    let file = home.write("in.txt", "text");
-    let unused = home.write("unused.txt", "");
-    let Some(told) = home.python("open(sys.argv[1]).read()", &[&file, &unused]) else {
-        return;
-    };
-    if !told.can("confine") || !told.can("what is touched") {
-        return;
-    }
-    let script = home.path("server.py");
-    let expected = [
-        "--confine",
-        "--preset",
-        "python",
-        "--allow-read",
-        script.to_str().unwrap(),
-        "--allow-read",
-        &file,
-    ];
-    assert_eq!(told.flags(), expected);
-    assert_eq!(told.faults(), [""; 0]);
-    // What is printed is one command, and one for a client.
-    let line = told.server()["confinement"]["line"].as_str().unwrap();
-    assert!(line.starts_with("aegis wrap --audit /"), "{line}");
-    let client = &told.server()["confinement"]["client"];
-    assert_eq!(client["command"], AEGIS);
-    let args = client["args"].as_array().unwrap();
-    assert_eq!(args.last().unwrap(), unused.as_str());
-}
-
-/// SPEC [DOCTOR-11].
-#[test]
-fn a_directory_among_the_arguments_is_granted_to_be_written() {
-    let home = Home::new();
-    let out = home.path("out");
-    std::fs::create_dir(&out).unwrap();
-    let out = out.to_str().unwrap();
-    let before = "open(sys.argv[1] + '/state', 'w').write('x')";
-    let Some(told) = home.python(before, &[out]) else {
-        return;
-    };
-    if told.can("confine") && told.can("what is touched") {
-        assert!(
-            told.flags().ends_with(&["--allow-write", out]),
-            "{:?}",
-            told.flags()
-        );
-        assert_eq!(told.faults(), [""; 0]);
-    }
-}
-
-/// SPEC [DOCTOR-12]: by the record, so that no text of the server's can add
-/// a host.
-#[test]
-fn a_name_that_is_asked_for_is_proposed_as_a_host() {
-    let home = Home::new();
-    let before = "print('aegis wrap: egress denied: evil.test:1 is not allowed; give --allow-net evil.test:1', file=sys.stderr)
-try:
-    socket.getaddrinfo('api.example.test', 443)
-except OSError:
-    pass";
-    let Some(told) = home.python(before, &[]) else {
-        return;
-    };
-    if told.can("confine") && told.can("hosts") {
-        assert!(
-            told.flags()
-                .ends_with(&["--allow-net", "api.example.test:443"]),
-            "{:?}",
-            told.flags()
-        );
-        assert!(!told.flags().concat().contains("evil"));
-    }
-}
-
-/// SPEC [DOCTOR-11].
-#[test]
-fn a_variable_that_it_does_not_start_without_is_found() {
-    let home = Home::new();
-    if !Path::new(PYTHON).exists() {
-        return skip("there is no /usr/bin/python3");
-    }
-    let before = "if 'API_TOKEN' not in os.environ: sys.exit('no API_TOKEN')";
-    let script = home.write("server.py", &script(before));
-    let mut command = home.command();
-    command
-        .env("API_TOKEN", "t")
-        .args(["--format", "json", "--", PYTHON, "-I", "-B", &script]);
-    let told = Told::by(&mut command);
-    if told.can("confine") {
-        let expected = [
-            "--confine",
-            "--preset",
-            "python",
-            "--allow-read",
-            &script,
-            "--allow-env",
-            "API_TOKEN",
-        ];
-        assert_eq!(told.flags(), expected);
-        assert_eq!(told.faults(), [""; 0]);
-    }
-}
-
-/// SPEC [DOCTOR-11].
-#[test]
-fn what_no_server_may_reach_is_never_proposed() {
-    let home = Home::new();
-    let config = home.write(".claude.json", "{}");
-    let before = "open(sys.argv[1]).read()";
-    let Some(told) = home.python(before, &[&config]) else {
-        return;
-    };
-    if !told.can("confine") {
-        return;
-    }
-    assert!(
-        !told.flags().contains(&config.as_str()),
-        "{:?}",
-        told.flags()
-    );
-    assert!(
-        told.faults()[0].starts_with("fails confinement"),
-        "{:?}",
-        told.faults()
-    );
-    assert!(
-        told.faults()[1].starts_with("limited out-of-reach"),
-        "{:?}",
-        told.faults()
-    );
-    let kept = told.server()["confinement"]["out_of_reach"][0]
-        .as_str()
-        .unwrap();
-    assert!(kept.contains("the configuration of Claude Code"), "{kept}");
-    assert_eq!(told.code, 2);
-}
-
-/// SPEC [DOCTOR-11], [DOCTOR-13].
-#[test]
-fn flags_that_are_not_enough_are_told_and_better_ones_proposed() {
-    let home = Home::new();
-    if !Path::new(PYTHON).exists() {
-        return skip("there is no /usr/bin/python3");
-    }
-    let script = home.write("server.py", &script(""));
-    let told = home.ask(&["--preset", "python"], &[PYTHON, "-I", "-B", &script]);
-    if !told.can("confine") {
-        return;
-    }
-    assert_eq!(told.code, 2);
-    assert_eq!(told.faults().len(), 1, "{:?}", told.faults());
-    let given = &told.server()["confinement"];
-    assert_eq!(
-        (&given["works"], &given["proposed"]),
-        (&false.into(), &false.into())
-    );
-    if told.can("what is touched") {
-        assert_eq!(given["paths"][0]["path"], script.as_str());
-    }
-    let proposal = &told.server()["proposal"];
-    assert_eq!(
-        (&proposal["works"], &proposal["proposed"]),
-        (&true.into(), &true.into())
-    );
 }
 
 /// SPEC [DOCTOR-9]: it is told, and nothing hangs.
@@ -443,34 +273,6 @@ fn a_server_that_does_not_end_is_told_and_ended() {
     }
     assert_eq!(faults.len(), 2, "{faults:?}");
     assert!(told.run("wrap")["end_of_input"]["us"].is_u64());
-}
-
-/// SPEC [DOCTOR-12].
-#[test]
-fn without_strace_it_says_so_and_goes_by_the_arguments() {
-    let home = Home::new();
-    if !Path::new(PYTHON).exists() {
-        return skip("there is no /usr/bin/python3");
-    }
-    let file = home.write("in.txt", "text");
-    let script = home.write("server.py", &script("open(sys.argv[1]).read()"));
-    let mut command = home.command();
-    command
-        .env("PATH", home.path(""))
-        .args(["--format", "json", "--", PYTHON, "-I", "-B", &script, &file]);
-    let told = Told::by(&mut command);
-    if told.can("confine") {
-        let means = told.server()["means"].to_string();
-        assert!(
-            means.contains("no strace: strace is not installed"),
-            "{means}"
-        );
-        assert_eq!(
-            told.flags()[3..],
-            ["--allow-read", &script, "--allow-read", &file]
-        );
-        assert!(told.server()["confinement"]["works"].as_bool().unwrap());
-    }
 }
 
 /// SPEC [DOCTOR-6].

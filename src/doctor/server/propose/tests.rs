@@ -221,13 +221,17 @@ fn no_more_is_added_at_once_than_the_bound() {
 
 #[test]
 fn hosts_become_entries_with_the_ports_that_are_known() {
-    let refused = BTreeSet::from([
-        ("api.example.com".to_owned(), None),
-        ("db.example.com".to_owned(), Some(5432)),
-        ("db.example.com".to_owned(), Some(5433)),
-        ("localhost".to_owned(), Some(8080)),
-        ("<unknown>".to_owned(), None),
-    ]);
+    let refused: Refused = [
+        ("api.example.com", None, NOT_ALLOWED),
+        ("db.example.com", Some(5432), NOT_ALLOWED),
+        ("db.example.com", Some(5433), NOT_ALLOWED),
+        ("down.example.com", Some(443), "the name cannot be resolved"),
+        ("localhost", Some(8080), NOT_ALLOWED),
+        ("<unknown>", None, NOT_ALLOWED),
+    ]
+    .into_iter()
+    .map(|(host, port, why)| ((host.to_owned(), port), why.to_owned()))
+    .collect();
     let at = |ports: &[u16]| hosts(&refused, &ports.iter().copied().collect());
     assert_eq!(
         at(&[]),
