@@ -120,11 +120,30 @@ fn write_flags(f: &mut fmt::Formatter<'_>, confinement: &Confinement) -> fmt::Re
     };
     writeln!(f, "\n{title}\n{indent}{}", confinement.line)?;
     let client = serde_json::to_string(&confinement.client).map_err(|_| fmt::Error)?;
-    writeln!(f, "In the configuration of a client\n{indent}{client}")?;
+    writeln!(
+        f,
+        "In the configuration of a client\n{indent}{}",
+        ascii(&client)
+    )?;
     for note in &confinement.notes {
         write_wrapped(f, &format!("{indent}- "), MARGIN + 2, note)?;
     }
     Ok(())
+}
+
+/// JSON that shows as what it is: what is no ASCII, as `\u`.
+fn ascii(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if matches!(c, ' '..='~') {
+            shown.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            shown.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    shown
 }
 
 /// What a table has of a run.
@@ -135,3 +154,20 @@ const NAME: usize = 16;
 const VALUE: usize = 20;
 /// Of each kind; the JSON form has more.
 const SHOWN: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pasted_hides_nothing() {
+        let odd = "a\u{202e}\u{7f}\u{1f600}\u{1b}\"";
+        let json = serde_json::to_string(odd).unwrap();
+        let shown = ascii(&json);
+        assert!(
+            shown.bytes().all(|byte| matches!(byte, b' '..=b'~')),
+            "{shown}"
+        );
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), odd);
+    }
+}

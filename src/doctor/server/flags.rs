@@ -1,7 +1,6 @@
 //! Confinement flags as arguments, and a command line of them.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use crate::doctor::shell;
 use crate::stations::sandbox::Asked;
@@ -52,32 +51,8 @@ pub(super) fn arguments(flags: &Asked) -> Vec<OsString> {
 
 /// As one line of a shell.
 pub(super) fn line(args: &[OsString]) -> String {
-    let words = args.iter().map(|arg| match arg.to_str() {
-        Some("") => "''".to_owned(),
-        // An option stays one.
-        Some(option) if is_option(option) => option.to_owned(),
-        _ => word(arg),
-    });
+    let words = args.iter().map(|arg| shell::quoted(arg.as_encoded_bytes()));
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// An argument is no path that could be taken for an option.
-fn word(arg: &OsString) -> String {
-    match arg.as_encoded_bytes().strip_prefix(b"-") {
-        None => shell::word(Path::new(arg)),
-        // Quoted whole, so that it says the same to every shell.
-        Some(_) => {
-            let text = arg.to_string_lossy().replace('\'', r"'\''");
-            format!("'{text}'")
-        }
-    }
-}
-
-fn is_option(text: &str) -> bool {
-    text.starts_with('-')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_=.,:/@".contains(&byte))
 }
 
 #[cfg(test)]

@@ -139,19 +139,27 @@ pub(crate) fn millis(wall: Duration) -> String {
     }
 }
 
-/// The last that was said, for a person.
+/// What was said on standard error, for a person: the rows that speak of an
+/// error, or else the last ones.
 pub(super) fn last_words(talk: &Talk) -> String {
     let said = talk.ending.as_ref().map_or(&[][..], |ending| &ending.said);
-    match said.iter().rev().take(SHOWN_ROWS).rev().collect::<Vec<_>>()[..] {
-        [] => "it says nothing on standard error".to_owned(),
-        ref rows => {
-            let rows = rows.iter().map(|row| Escaped(row).to_string());
-            format!(
-                "the last on standard error: {}",
-                rows.collect::<Vec<_>>().join(" | ")
-            )
-        }
+    let is_telling = |row: &&String| {
+        let row = row.to_lowercase();
+        TELLING.iter().any(|word| row.contains(word))
+    };
+    let mut rows: Vec<_> = said.iter().filter(is_telling).collect();
+    if rows.is_empty() {
+        rows = said.iter().collect();
     }
+    let shown = rows.split_off(rows.len().saturating_sub(SHOWN_ROWS));
+    if shown.is_empty() {
+        return "it says nothing on standard error".to_owned();
+    }
+    let shown = shown.into_iter().map(|row| Escaped(row.trim()).to_string());
+    format!(
+        "on standard error: {}",
+        shown.collect::<Vec<_>>().join(" | ")
+    )
 }
 
 /// What kept a server from being used.
@@ -368,5 +376,8 @@ fn exit_codes(plain: &Pair<'_>, other: &Pair<'_>) -> Vec<Finding> {
 }
 
 const REPORT: &str = "report it, with this output: aegis should make no difference here";
+
+/// What errors are told with.
+const TELLING: [&str; 5] = ["error", "denied", "cannot", "not found", "no such"];
 
 const SHOWN_ROWS: usize = 3;

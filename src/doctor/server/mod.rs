@@ -218,7 +218,7 @@ fn verdicts(confinement: &Confinement, found: &Found) -> Vec<Finding> {
             "confined like this it is of no use",
         )
         .cured(Cure::say(match confinement.proposed {
-            true => "see what was refused; add a flag for it, and give doctor all flags to try",
+            true => "see what was refused, and try further flags by giving them to doctor",
             false => "see what was refused, and what is proposed, if anything",
         })),
     });

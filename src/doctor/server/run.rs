@@ -19,6 +19,7 @@ use crate::chain::keyfile;
 use crate::confine::machine::ThisMachine;
 use crate::confine::private;
 use crate::stations::sandbox::Asked;
+use crate::wire::escape::Escaped;
 
 /// How the server is started.
 #[derive(Clone, Copy, Debug)]
@@ -301,7 +302,7 @@ fn tracing(executable: &Path) -> Tracing {
         Ok(tried) => {
             let said = String::from_utf8_lossy(&tried.stderr);
             let last = said.lines().last().unwrap_or("it says nothing");
-            Tracing::No(format!("strace cannot watch here ({last})"))
+            Tracing::No(format!("strace cannot watch here ({})", Escaped(last)))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Tracing::No("strace is not installed".to_owned())
