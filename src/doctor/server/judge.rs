@@ -40,6 +40,14 @@ pub(super) fn plain(plain: &Pair<'_>) -> Vec<Finding> {
         findings.push(no_server(talk));
     }
     findings.extend(garbage(talk));
+    if let Step::Refused(_) = talk.tools {
+        findings.extend(step(
+            Id::Tools,
+            &talk.tools,
+            "it lists no tools",
+            "records and policies are about calls of tools",
+        ));
+    }
     findings.extend(step(
         Id::Ping,
         &talk.ping,

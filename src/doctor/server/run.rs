@@ -64,9 +64,6 @@ pub(super) struct Watched {
 /// What a record says of a confined run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// `full` or `partial`.
-    pub(super) status: Option<String>,
-    pub(super) network: Option<String>,
     pub(super) grants: Vec<Grant>,
     pub(super) refused: Refused,
 }
@@ -246,9 +243,6 @@ impl Record {
     }
 
     fn take_confinement(&mut self, confinement: &Value) {
-        let text = |name: &str| confinement[name].as_str().map(str::to_owned);
-        self.status = self.status.take().or_else(|| text("status"));
-        self.network = self.network.take().or_else(|| text("network"));
         for grant in confinement["grants"].as_array().into_iter().flatten() {
             if let (Some(path), Some(access)) = (grant["path"].as_str(), grant["access"].as_str()) {
                 self.grants.push(Grant {
@@ -338,3 +332,49 @@ pub(super) const PLAIN_END_WAIT: Duration = Duration::from_secs(5);
 const WRAP_END_WAIT: Duration = Duration::from_secs(12);
 
 const MAX_RECORD_BYTES: u64 = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SPEC [DOCTOR-12].
+    #[test]
+    fn a_record_tells_what_was_granted_and_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = r#"{"confinement":{"status":"full","grants":[
+            {"path":"/a","access":"read"},{"path":"/b","access":"read_write_execute"},
+            {"path":"/dev/null","access":"device"},{"path":7}]}}"#;
+        let close = r#"{"egress":{"destinations":[
+            {"host":"a.test","allowed":0,"denied":2,"reason":"not allowed"},
+            {"host":"b.test","port":443,"allowed":1,"denied":0},
+            {"host":"c.test","port":70000,"denied":1,"reason":"odd"}]}}"#;
+        let text = [open, "no JSON", close]
+            .map(|line| line.replace('\n', " "))
+            .join("\n");
+        std::fs::write(file.path(), text).unwrap();
+        let record = Record::read(file.path());
+        let grants: Vec<_> = record
+            .grants
+            .iter()
+            .map(|grant| (grant.path.to_str().unwrap(), grant.writes, grant.executes))
+            .collect();
+        assert_eq!(
+            grants,
+            [
+                ("/a", false, false),
+                ("/b", true, true),
+                ("/dev/null", true, false)
+            ]
+        );
+        let refused: Vec<_> = record.refused.into_iter().collect();
+        let row = |host: &str, why: &str| ((host.to_owned(), None), why.to_owned());
+        assert_eq!(
+            refused,
+            [row("a.test", "not allowed"), row("c.test", "odd")]
+        );
+        assert_eq!(
+            Record::read(Path::new("/no/such/record")),
+            Record::default()
+        );
+    }
+}

@@ -352,3 +352,18 @@ fn the_text_form_has_a_row_for_each_step_and_a_line_to_type() {
         assert!(is_typed || !line.trim().contains(' '), "{line}");
     }
 }
+
+/// SPEC [DOCTOR-9]: nothing is asked for without end.
+#[test]
+fn a_list_without_end_is_given_up() {
+    let home = Home::new();
+    let before = "dumps = json.dumps
+json.dumps = lambda frame: dumps(
+    {**frame, 'result': {**frame['result'], 'nextCursor': 'more'}}
+    if 'tools' in frame['result'] else frame)";
+    if let Some(told) = home.python(before, &[]) {
+        assert_eq!(told.faults(), ["limited tools plain"]);
+        assert!(told.raw.contains("more than 32 pages"), "{}", told.raw);
+        assert!(told.run("plain")["tools"].is_null());
+    }
+}
