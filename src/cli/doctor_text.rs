@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::doctor_server_text::ServerText;
 use crate::doctor::finding::{Finding, Status};
 use crate::doctor::verdict::{BestEffort, Extent, Network, Verdict};
 use crate::doctor::{Fitness, Report};
@@ -13,8 +14,18 @@ pub(super) struct Text<'a>(pub(super) &'a Report);
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("This machine\n")?;
-        for finding in &self.0.machine {
+        // Whoever asks about a server has seen what is in order here.
+        let is_short = self.0.server.is_some();
+        let is_shown = |found: &&Finding| !is_short || found.status != Status::Ok;
+        let mut left_out = self.0.machine.len();
+        for finding in self.0.machine.iter().filter(is_shown) {
             write_finding(f, finding)?;
+            left_out -= 1;
+        }
+        if left_out > 0 {
+            let lead = format!("{:MARGIN$}{:<STATUS$}", "", Status::Ok.name());
+            let row = format!("{left_out} findings: `aegis doctor` without a command shows them");
+            write_wrapped(f, &lead, TEXT, &row)?;
         }
         if !self.0.paths.is_empty() {
             f.write_str("\nThese paths\n")?;
@@ -27,11 +38,14 @@ impl fmt::Display for Text<'_> {
             let lead = format!("{:MARGIN$}{fence:<FENCE$}", "");
             write_wrapped(f, &lead, MARGIN + FENCE, what)?;
         }
+        if let Some(server) = &self.0.server {
+            write!(f, "\n{}", ServerText(server))?;
+        }
         writeln!(f, "\n{}", summary(self.0))
     }
 }
 
-fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
+pub(super) fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     let lead = format!("{:MARGIN$}{:<STATUS$}", "", finding.status.name());
     let row = format!("{}: {}", finding.id.name(), finding.found);
     write_wrapped(f, &lead, TEXT, &row)?;
@@ -48,7 +62,12 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
 
 /// `lead`, and behind it `text`, whose further lines are indented. A command
 /// is never broken: it would not be one any more.
-fn write_wrapped(f: &mut fmt::Formatter<'_>, lead: &str, indent: usize, text: &str) -> fmt::Result {
+pub(super) fn write_wrapped(
+    f: &mut fmt::Formatter<'_>,
+    lead: &str,
+    indent: usize,
+    text: &str,
+) -> fmt::Result {
     f.write_str(lead)?;
     let mut column = indent;
     for (at, word) in text.split(' ').enumerate() {
@@ -72,14 +91,13 @@ fn fences(verdict: &Verdict) -> [(&'static str, &'static str); 3] {
             "files",
             match verdict.files {
                 Extent::Full => "full: what is not granted cannot be reached",
-                Extent::Partial => "not all: see landlock above; the record names what is open",
                 Extent::Refused => REFUSED,
             },
         ),
         (
             "system calls",
             match verdict.system_calls {
-                Extent::Full | Extent::Partial => "full: what could get around the rest is refused",
+                Extent::Full => "full: what could get around the rest is refused",
                 Extent::Refused => REFUSED,
             },
         ),
@@ -106,11 +124,14 @@ fn fences(verdict: &Verdict) -> [(&'static str, &'static str); 3] {
 
 fn summary(report: &Report) -> String {
     let count = |status| {
-        let all = report.machine.iter().chain(&report.paths);
-        all.filter(|found| found.status == status).count()
+        report
+            .findings()
+            .filter(|found| found.status == status)
+            .count()
     };
     let counts: Vec<_> = [
         Status::Missing,
+        Status::Fails,
         Status::Unsafe,
         Status::Limited,
         Status::Unknown,
@@ -131,7 +152,7 @@ fn summary(report: &Report) -> String {
 const REFUSED: &str = "refused: nothing is started";
 
 const COLUMNS: usize = 80;
-const MARGIN: usize = 2;
+pub(super) const MARGIN: usize = 2;
 const STATUS: usize = 9;
 const FENCE: usize = 14;
 const TEXT: usize = MARGIN + STATUS;

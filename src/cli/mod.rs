@@ -11,6 +11,8 @@ mod demo_server;
 #[cfg(all(feature = "confine", target_os = "linux"))]
 mod doctor;
 #[cfg(all(feature = "confine", target_os = "linux"))]
+mod doctor_server_text;
+#[cfg(all(feature = "confine", target_os = "linux"))]
 mod doctor_text;
 mod exit;
 mod inputs;

@@ -296,18 +296,18 @@ pub(super) fn not_stdio(option: &str, path: PathArg) -> Result<PathBuf, UsageErr
     Ok(path.0.into())
 }
 
-fn paths(option: &str, paths: Vec<PathArg>) -> Result<Vec<PathBuf>, UsageError> {
+pub(super) fn paths(option: &str, paths: Vec<PathArg>) -> Result<Vec<PathBuf>, UsageError> {
     let path = |path| not_stdio(option, path);
     paths.into_iter().map(path).collect()
 }
 
-fn texts(option: &str, texts: &[String]) -> Result<Vec<String>, UsageError> {
+pub(super) fn texts(option: &str, texts: &[String]) -> Result<Vec<String>, UsageError> {
     let each = texts.iter().map(|typed| text(option, Some(typed)));
     each.filter_map(Result::transpose).collect()
 }
 
 /// A value that is no path, and so has to be text.
-fn text(option: &str, typed: Option<&String>) -> Result<Option<String>, UsageError> {
+pub(super) fn text(option: &str, typed: Option<&String>) -> Result<Option<String>, UsageError> {
     let Some(typed) = typed else {
         return Ok(None);
     };
@@ -322,7 +322,7 @@ fn text(option: &str, typed: Option<&String>) -> Result<Option<String>, UsageErr
     })
 }
 
-fn at_least_one(option: &str, number: Option<&str>) -> Result<Option<u64>, UsageError> {
+pub(super) fn at_least_one(option: &str, number: Option<&str>) -> Result<Option<u64>, UsageError> {
     let Some(typed) = number else {
         return Ok(None);
     };

@@ -150,7 +150,7 @@ fn unescaped(field: &[u8]) -> PathBuf {
 }
 
 #[cfg(test)]
-pub(super) mod pretend;
+pub(crate) mod pretend;
 
 #[cfg(test)]
 mod tests {

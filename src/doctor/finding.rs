@@ -47,6 +47,21 @@ pub(crate) enum Id {
     AuditStorage,
     Policy,
     PolicyPath,
+    Start,
+    Handshake,
+    Tools,
+    Ping,
+    LargeFrame,
+    Cancellation,
+    EndOfInput,
+    Sigterm,
+    LeftOver,
+    Output,
+    Answers,
+    Latency,
+    ExitCode,
+    Confinement,
+    OutOfReach,
 }
 
 /// How it stands.
@@ -59,6 +74,8 @@ pub(crate) enum Status {
     Limited,
     /// Something does not work without it.
     Missing,
+    /// It does not work.
+    Fails,
     /// Somebody else could use or change it.
     Unsafe,
     /// It could not be found out.
@@ -130,6 +147,21 @@ impl Id {
             Self::AuditStorage => "audit-storage",
             Self::Policy => "policy",
             Self::PolicyPath => "policy-path",
+            Self::Start => "start",
+            Self::Handshake => "handshake",
+            Self::Tools => "tools",
+            Self::Ping => "ping",
+            Self::LargeFrame => "large-frame",
+            Self::Cancellation => "cancellation",
+            Self::EndOfInput => "end-of-input",
+            Self::Sigterm => "sigterm",
+            Self::LeftOver => "left-over",
+            Self::Output => "output",
+            Self::Answers => "answers",
+            Self::Latency => "latency",
+            Self::ExitCode => "exit-code",
+            Self::Confinement => "confinement",
+            Self::OutOfReach => "out-of-reach",
         }
     }
 }
@@ -141,6 +173,7 @@ impl Status {
             Self::Ok => "ok",
             Self::Limited => "limited",
             Self::Missing => "missing",
+            Self::Fails => "fails",
             Self::Unsafe => "unsafe",
             Self::Unknown => "unknown",
         }
@@ -171,12 +204,27 @@ mod tests {
             Id::AuditStorage,
             Id::Policy,
             Id::PolicyPath,
+            Id::Start,
+            Id::Handshake,
+            Id::Tools,
+            Id::Ping,
+            Id::LargeFrame,
+            Id::Cancellation,
+            Id::EndOfInput,
+            Id::Sigterm,
+            Id::LeftOver,
+            Id::Output,
+            Id::Answers,
+            Id::Latency,
+            Id::ExitCode,
+            Id::Confinement,
+            Id::OutOfReach,
         ];
         for id in ids {
             assert_eq!(serde_json::to_value(id).unwrap(), id.name());
         }
-        use Status::{Limited, Missing, Ok, Unknown, Unsafe};
-        for status in [Ok, Limited, Missing, Unsafe, Unknown] {
+        use Status::{Fails, Limited, Missing, Ok, Unknown, Unsafe};
+        for status in [Ok, Limited, Missing, Fails, Unsafe, Unknown] {
             assert_eq!(serde_json::to_value(status).unwrap(), status.name());
         }
     }

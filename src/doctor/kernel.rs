@@ -162,10 +162,10 @@ fn enforced(answers: &Answers, found: String, abi: u32, gaps: &[String]) -> Find
         return Finding::ok(Id::Landlock, found, means);
     }
     means.push_str(&format!(
-        ". A confined server is not kept from: {}; the record says so",
+        ". --confine does not start; with --best-effort it would, and a server is not kept from: {}",
         Escaped(&gaps.join(", "))
     ));
-    Finding::new(Id::Landlock, Status::Limited, found, means).cured(newer_kernel(answers, "6.12"))
+    Finding::new(Id::Landlock, Status::Missing, found, means).cured(newer_kernel(answers, "6.12"))
 }
 
 /// Where Landlock is not there at all.

@@ -10,6 +10,7 @@
 //!   on the way to them.
 //! * [`finding`]: a finding, and its cure; [`shell`] spells commands in it.
 //! * [`verdict`]: what it comes to.
+//! * [`server`]: how the user's own server fares, plain, wrapped and confined.
 
 pub(crate) mod answers;
 pub(crate) mod finding;
@@ -20,6 +21,7 @@ pub(crate) mod paths;
 #[cfg(test)]
 pub(crate) mod pretend;
 pub(crate) mod probe;
+pub(crate) mod server;
 mod shell;
 mod trial;
 pub(crate) mod verdict;
@@ -28,6 +30,7 @@ mod way;
 use answers::Answers;
 use finding::{Finding, Status};
 use paths::Paths;
+use server::Server;
 use verdict::Verdict;
 
 /// Everything that was found.
@@ -39,6 +42,8 @@ pub(crate) struct Report {
     pub(crate) paths: Vec<Finding>,
     /// What `--confine` could enforce.
     pub(crate) verdict: Verdict,
+    /// Of the server, when there was a command.
+    pub(crate) server: Option<Server>,
 }
 
 /// What a report comes to as a whole.
@@ -61,15 +66,24 @@ pub(crate) fn examine(answers: &Answers, paths: &Paths) -> Report {
         machine,
         paths: paths.findings(),
         verdict: Verdict::of(answers),
+        server: None,
     }
 }
 
 impl Report {
+    /// All of them.
+    pub(crate) fn findings(&self) -> impl Iterator<Item = &Finding> {
+        let server = self.server.iter().flat_map(|server| &server.findings);
+        self.machine.iter().chain(&self.paths).chain(server)
+    }
+
     /// The worst of its findings.
     pub(crate) fn fitness(&self) -> Fitness {
-        let all = || self.machine.iter().chain(&self.paths);
-        let any = |statuses: &[Status]| all().any(|found| statuses.contains(&found.status));
-        if any(&[Status::Missing, Status::Unsafe]) {
+        let any = |statuses: &[Status]| {
+            self.findings()
+                .any(|found| statuses.contains(&found.status))
+        };
+        if any(&[Status::Missing, Status::Fails, Status::Unsafe]) {
             Fitness::Unfit
         } else if any(&[Status::Limited, Status::Unknown]) {
             Fitness::Limited

@@ -18,7 +18,7 @@ use crate::wire::escape::{Escaped, EscapedPath};
 mod storage;
 
 /// Those that were named.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Paths {
     pub(crate) signing_key: Option<PathBuf>,
     pub(crate) audit: Option<PathBuf>,

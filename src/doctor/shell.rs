@@ -2,19 +2,25 @@
 
 use std::path::Path;
 
-/// `path` as one word of a shell. What would not show as itself is spelt
-/// `$'\xhh'`, which bash, zsh and ksh know.
+/// `path` as one word of a shell, of which no option comes.
 pub(super) fn word(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
-    // An option must not come of it.
-    let dash = if bytes.starts_with(b"-") { "./" } else { "" };
+    match bytes.starts_with(b"-") {
+        true => quoted(&[b"./", bytes].concat()),
+        false => quoted(bytes),
+    }
+}
+
+/// Any argument as one word of a shell. What would not show as itself is spelt
+/// `$'\xhh'`, which bash, zsh and ksh know.
+pub(super) fn quoted(bytes: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,".contains(byte);
     let is_shown = |byte: &u8| matches!(byte, b' '..=b'~');
     let text = String::from_utf8_lossy(bytes);
-    if bytes.iter().all(is_plain) {
-        format!("{dash}{text}")
+    if !bytes.is_empty() && bytes.iter().all(is_plain) {
+        text.into_owned()
     } else if bytes.iter().all(|byte| is_shown(byte) && *byte != b'\'') {
-        format!("'{dash}{text}'")
+        format!("'{text}'")
     } else {
         let spelt: String = bytes
             .iter()
@@ -24,7 +30,7 @@ pub(super) fn word(path: &Path) -> String {
                 byte => format!("\\x{byte:02x}"),
             })
             .collect();
-        format!("$'{dash}{spelt}'")
+        format!("$'{spelt}'")
     }
 }
 

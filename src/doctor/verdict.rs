@@ -23,8 +23,6 @@ pub(crate) struct Verdict {
 pub(crate) enum Extent {
     /// Everything that is asked for.
     Full,
-    /// Less, and the record says what is open.
-    Partial,
     /// Nothing is started, unless with `--best-effort`.
     Refused,
 }
@@ -60,7 +58,7 @@ impl Verdict {
     pub(super) fn of(answers: &Answers) -> Self {
         let (files, abi) = match &answers.landlock {
             Landlock::Enforced { abi, gaps, .. } if gaps.is_empty() => (Extent::Full, *abi),
-            Landlock::Enforced { abi, .. } => (Extent::Partial, *abi),
+            Landlock::Enforced { abi, .. } => (Extent::Refused, *abi),
             Landlock::TooOld { abi, .. } => (Extent::Refused, *abi),
             Landlock::Unavailable | Landlock::Failed(_) => (Extent::Refused, 0),
         };

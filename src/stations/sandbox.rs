@@ -26,7 +26,7 @@ pub(crate) use disabled::{Entered, Ledger, Mark, Prepared, Request, Running, Sta
 pub(crate) use enforced::{Entered, Ledger, Mark, Prepared, Request, Running, Started};
 
 /// What the command line asks for, as it was typed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(
     not(all(feature = "confine", target_os = "linux")),
     allow(dead_code, reason = "read only where it can be put in force")

@@ -4,6 +4,10 @@
 mod machine;
 #[cfg(all(feature = "confine", target_os = "linux"))]
 mod paths;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+mod proposal;
+#[cfg(all(feature = "confine", target_os = "linux"))]
+mod server;
 
 #[test]
 #[cfg(not(all(feature = "confine", target_os = "linux")))]
