@@ -104,14 +104,20 @@ static int limit(char **with)
 	return verdict(prlimit(atoi(with[0]), RLIMIT_NOFILE, &to, NULL));
 }
 
+/* Lower than the priority that this test may have been given. */
+static int lower(void)
+{
+	return getpriority(PRIO_PROCESS, 0) + 1;
+}
+
 static int nice_it(char **with)
 {
-	return verdict(setpriority(PRIO_PROCESS, atoi(with[0]), 5));
+	return verdict(setpriority(PRIO_PROCESS, atoi(with[0]), lower()));
 }
 
 static int nice_group(char **with)
 {
-	return verdict(setpriority(PRIO_PGRP, getpgid(atoi(with[0])), 5));
+	return verdict(setpriority(PRIO_PGRP, getpgid(atoi(with[0])), lower()));
 }
 
 static int affinity(char **with)
