@@ -1,4 +1,4 @@
-import json, os, signal, socket, subprocess, sys, time
+import json, os, signal, socket, ssl, subprocess, sys, time
 
 
 def read(path):
@@ -26,6 +26,19 @@ def dial(host, port, say=""):
 def proxied(url):
     host, port = os.environ["HTTP_PROXY"].removeprefix("http://").split(":")
     return dial(host, int(port), f"GET {url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+
+
+def tls(host, port, trusted, by_proxy):
+    context = ssl.create_default_context(cadata=trusted)
+    at = os.environ["HTTPS_PROXY"].removeprefix("http://").split(":") if by_proxy else (host, port)
+    with socket.create_connection((at[0], int(at[1])), 20) as peer:
+        if by_proxy:
+            peer.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += peer.recv(1)
+        with context.wrap_socket(peer, server_hostname=host) as secured:
+            return secured.recv(100).decode()
 
 
 def resolve(name):
