@@ -38,7 +38,7 @@ pub(crate) fn whole() -> Answers {
         executable: "/usr/local/bin/aegis".into(),
         landlock: enforced(6, &[]),
         filters: Ok(Loaded {
-            filters: 4,
+            filters: 3,
             instructions: 600,
             refused: 19,
         }),

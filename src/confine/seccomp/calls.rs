@@ -222,11 +222,14 @@ pub(super) const DENIED: &[Group] = &[
 /// Denied with EPERM where metadata is confined: Landlock has no right for
 /// modes, owners, times and attributes, so these reach files of every path.
 ///
-/// The calls on an open file (fchmod, fchown, fsetxattr, futimens) stay: the
-/// descriptor proves that Landlock let the file be opened, if only for reading.
-/// A descriptor of O_PATH proves nothing, and the kernel refuses it there.
+/// The calls on an open file (fchmod, fchown, futimens) stay: the descriptor
+/// proves that Landlock let the file be opened. If that was only for reading,
+/// they must not open it to other users: fchmod does not make a file writable
+/// for all (an argument rule), and fsetxattr, which sets access lists, is
+/// denied. A descriptor of O_PATH proves nothing, and the kernel refuses it
+/// there.
 pub(super) const METADATA: Group = Group {
-    why: "changes modes, owners, times or attributes by path",
+    why: "changes modes, owners or times by path, or attributes",
     calls: &[
         CHMOD,
         FCHMODAT,
@@ -238,9 +241,11 @@ pub(super) const METADATA: Group = Group {
         Call::x86("utimes", 235),
         Call::new("setxattr", 188, 5),
         Call::new("lsetxattr", 189, 6),
+        Call::new("fsetxattr", 190, 7),
         Call::common("setxattrat", 463),
         Call::new("removexattr", 197, 14),
         Call::new("lremovexattr", 198, 15),
+        Call::new("fremovexattr", 199, 16),
         Call::common("removexattrat", 466),
         Call::common("file_setattr", 469),
     ],

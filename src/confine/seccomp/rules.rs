@@ -130,9 +130,14 @@ fn set_ids(plan: &Plan) -> Vec<Argued> {
             |(making, bit)| Rule(vec![bits(flags, making, making), bits(flags + 1, bit, bit)]);
         pairs.map(both).collect()
     };
+    let mut changed: Vec<Rule> = made(1);
+    if plan.metadata == Metadata::Denied {
+        // The file may have been opened for reading only.
+        changed.push(has(1, WRITTEN_BY_ALL));
+    }
     let mut argued = vec![
         Argued::new(calls::CREAT, made(1)),
-        Argued::new(calls::FCHMOD, made(1)),
+        Argued::new(calls::FCHMOD, changed),
         Argued::new(calls::MKNOD, made(1)),
         Argued::new(calls::MKNODAT, made(2)),
         Argued::new(calls::OPEN, opened(1)),
@@ -311,6 +316,8 @@ const MSG_FASTOPEN: u32 = 0x2000_0000;
 
 /// S_ISUID and S_ISGID (include/uapi/linux/stat.h).
 const SET_IDS: [u32; 2] = [0o4000, 0o2000];
+/// S_IWOTH.
+const WRITTEN_BY_ALL: u32 = 0o2;
 /// O_CREAT and the bit of O_TMPFILE that is its own: without one of these no
 /// mode is read (include/uapi/asm-generic/fcntl.h).
 const MAKING: [u32; 2] = [0o100, 0o20_000_000];

@@ -23,9 +23,9 @@ const COMMON: &[u32] = &[
     425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 440, 442, 443, 467,
 ];
 const X86_64_METADATA: &[u32] = &[
-    90, 92, 94, 132, 188, 189, 197, 198, 235, 260, 268, 452, 463, 466, 469,
+    90, 92, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 268, 452, 463, 466, 469,
 ];
-const AARCH64_METADATA: &[u32] = &[5, 6, 14, 15, 53, 54, 452, 463, 466, 469];
+const AARCH64_METADATA: &[u32] = &[5, 6, 7, 14, 15, 16, 53, 54, 452, 463, 466, 469];
 
 fn expected(plan: &Plan, arch: Arch, made: &Made) -> Verdict {
     if made.arch != audit(arch) {
@@ -78,13 +78,15 @@ fn by_arguments(plan: &Plan, arch: Arch, made: &Made) -> bool {
         (Arch::X86_64, 141) | (Arch::Aarch64, 140) => "setpriority",
         (Arch::X86_64, 135) | (Arch::Aarch64, 92) => "personality",
         (Arch::X86_64, 261 | 280) | (Arch::Aarch64, 88) => "utimensat",
-        (Arch::X86_64, 85 | 90 | 91 | 133) | (Arch::Aarch64, 52) => "mode second",
+        (Arch::X86_64, 91) | (Arch::Aarch64, 52) => "fchmod",
+        (Arch::X86_64, 85 | 90 | 133) => "mode second",
         (Arch::X86_64, 259 | 268) | (Arch::Aarch64, 33 | 53) | (_, 452) => "mode third",
         (Arch::X86_64, 2) => "open",
         (Arch::X86_64, 257) | (Arch::Aarch64, 56) => "openat",
         _ => return false,
     };
     match name {
+        "fchmod" => gives(int(1)) || plan.metadata == Metadata::Denied && int(1) & 2 != 0,
         "mode second" => gives(int(1)),
         "mode third" => gives(int(2)),
         "open" => makes(int(1)) && gives(int(2)),
@@ -143,6 +145,7 @@ fn argument() -> impl Strategy<Value = u64> {
         0x80802,
         0x003d_0f00,
         0o4755,
+        0o777,
         0o2000,
         0o101,
         0o20_200_001,
