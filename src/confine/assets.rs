@@ -230,6 +230,12 @@ impl Way {
     }
 }
 
+impl Way {
+    pub(super) fn end(&self) -> &Path {
+        &self.place.path
+    }
+}
+
 impl Reach {
     pub(super) fn of(machine: &impl Machine, root: &Path) -> Self {
         let mounts = machine.mounts().iter();
@@ -242,10 +248,15 @@ impl Reach {
         }
     }
 
+    /// Whether whoever may write there may lead `way` elsewhere.
+    pub(super) fn has_link_on(&self, way: &Way) -> bool {
+        way.links.iter().any(|link| self.has(link))
+    }
+
     /// Whether whoever may write there says where `way` leads, or what stands
     /// at its end.
     pub(super) fn has_on(&self, way: &Way) -> bool {
-        self.has(&way.place) || way.links.iter().any(|link| self.has(link))
+        self.has(&way.place) || self.has_link_on(way)
     }
 
     fn has(&self, place: &Place) -> bool {

@@ -15,7 +15,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::assets::{Assets, Reaches};
+use super::assets::{Assets, Reach, Reaches, Way};
 use super::command::{CommandError, Step};
 use super::machine::Machine;
 use super::preset::{Access, BuiltIn, Preset, RUNTIME, VARIABLES};
@@ -157,6 +157,19 @@ pub(crate) enum ProfileError {
         /// The name that leads there.
         named: PathBuf,
     },
+    /// What the operator named is where the server chose.
+    #[error(
+        "{flag} `{}` leads through a link that --allow-write lets the server change, to `{}`; give that path itself if it is meant",
+        EscapedPath(.named), EscapedPath(.path)
+    )]
+    Led {
+        /// Who names it.
+        flag: &'static str,
+        /// As it is named.
+        named: PathBuf,
+        /// Where it leads.
+        path: PathBuf,
+    },
     /// The preset is for other programs.
     #[error(
         "--preset static is for programs that need no loader, but `{}` needs `{}`; give another --preset, or --allow-exec-support",
@@ -221,6 +234,36 @@ impl Profile {
     pub(crate) fn executes(&self, path: &str) -> bool {
         covers(&self.rules, path, Access::executes)
     }
+}
+
+/// Passes names of paths that a server which may write to `written` cannot have
+/// led to where they lead now: it would be granted what it put a link to.
+///
+/// # Errors
+/// Names the first that it can.
+pub(crate) fn check_ways<'a>(
+    machine: &impl Machine,
+    written: &[&Path],
+    named: impl Iterator<Item = (&'static str, &'a Path)>,
+) -> Result<(), ProfileError> {
+    let reaches: Vec<_> = written
+        .iter()
+        .map(|root| Reach::of(machine, root))
+        .collect();
+    for (flag, named) in named {
+        // One without an end was no path to grant.
+        let Ok(way) = Way::follow(machine, named) else {
+            continue;
+        };
+        if reaches.iter().any(|reach| reach.has_link_on(&way)) {
+            return Err(ProfileError::Led {
+                flag,
+                named: named.into(),
+                path: way.end().into(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A profile that is being made.

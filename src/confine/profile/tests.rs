@@ -167,6 +167,36 @@ fn nothing_comes_with_a_preset_that_the_server_could_have_chosen() {
 }
 
 #[test]
+fn nothing_is_granted_by_a_link_of_the_servers() {
+    let mut machine = machine();
+    machine
+        .dir("/home/u/p/real")
+        .dir("/home/u/.ssh")
+        .link("/home/u/p/venv", "../.ssh")
+        .link("/home/u/p/near", "real")
+        .link("/home/u/short", "p")
+        .dir("/srv/mounted")
+        .bind("/home/u/p", "/srv/mounted");
+    let check = |written: &str, named: &str| {
+        let named = [("--allow-read", Path::new(named))].into_iter();
+        check_ways(&machine, &[Path::new(written)], named).map_err(|error| error.to_string())
+    };
+    for written in ["/home/u/p", "/home/u", "/srv"] {
+        assert_eq!(
+            check(written, "/home/u/p/venv").unwrap_err(),
+            "--allow-read `/home/u/p/venv` leads through a link that --allow-write lets the \
+             server change, to `/home/u/.ssh`; give that path itself if it is meant"
+        );
+        // Today it leads to where it may write.
+        check(written, "/home/u/p/near").unwrap_err();
+        check(written, "/home/u/p/real").unwrap();
+    }
+    check("/home/u/p", "/home/u/short/real").unwrap();
+    check("/home/u/p", "/home/u/short/venv/x").unwrap_err();
+    check("/home/u/other", "/home/u/p/venv").unwrap();
+}
+
+#[test]
 fn presets_have_names() {
     for (name, preset) in [
         ("static", Preset::Static),

@@ -18,7 +18,7 @@ use crate::confine::door::Door;
 use crate::confine::machine::{Machine as _, ThisMachine};
 use crate::confine::order::{self, Order, Wanted};
 use crate::confine::private;
-use crate::confine::profile::{Options, Private, Profile};
+use crate::confine::profile::{Options, Private, Profile, check_ways};
 use crate::confine::seccomp::Metadata;
 use crate::egress::Upstream;
 use crate::grant::manifest::{Manifest, NetNeed};
@@ -129,6 +129,12 @@ impl Request {
             )
         })?;
         let grant = self.mint(machine.directory())?;
+        let written: Vec<_> = grant
+            .write()
+            .iter()
+            .map(|root| Path::new(root.path()))
+            .collect();
+        check_ways(&machine, &written, self.named()).map_err(text)?;
         let assets = own.assets(&machine).map_err(|error| {
             format!("what has to be kept from the server cannot be found: {error}")
         })?;
@@ -175,6 +181,19 @@ impl Request {
                 Denial::Path { .. } => format!("--allow-write: {denial}"),
                 _ => denial.to_string(),
             })
+    }
+
+    /// The paths that were asked for, each by its flag.
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let read = self
+            .read
+            .iter()
+            .map(|path| ("--allow-read", path.as_path()));
+        let write = self
+            .write
+            .iter()
+            .map(|path| ("--allow-write", path.as_path()));
+        read.chain(write)
     }
 
     /// The cache of this command, made if it needs one.
