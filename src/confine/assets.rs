@@ -372,7 +372,20 @@ const CLIENTS: &[(&str, &str)] = &[
     ("VS Code", ".config/Code - Insiders/User"),
     ("VS Code", ".config/VSCodium/User"),
     ("VS Code", ".vscode-server/data/User"),
+    ("VS Code", ".vscode-server-insiders/data/User"),
     ("VS Code", "Library/Application Support/Code/User"),
+    ("Windsurf", ".codeium/windsurf"),
+    ("Windsurf", ".config/Windsurf/User"),
+    ("Codex", ".codex"),
+    ("Gemini CLI", ".gemini"),
+    ("Copilot CLI", ".copilot"),
+    ("Amazon Q", ".aws/amazonq"),
+    ("Kiro", ".kiro/settings"),
+    ("Continue", ".continue"),
+    ("LM Studio", ".lmstudio/mcp.json"),
+    ("Goose", ".config/goose"),
+    ("opencode", ".config/opencode"),
+    ("Zed", ".config/zed"),
 ];
 
 /// The same for all users of a machine.
@@ -385,6 +398,13 @@ const PROJECT: &[&str] = &[
     ".claude/settings.local.json",
     ".cursor/mcp.json",
     ".vscode/mcp.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".amazonq/mcp.json",
+    ".kiro/settings/mcp.json",
+    ".roo/mcp.json",
+    "opencode.json",
+    "opencode.jsonc",
 ];
 
 #[cfg(test)]
