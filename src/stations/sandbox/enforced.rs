@@ -7,6 +7,7 @@ mod told;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -24,6 +25,7 @@ use crate::egress::Upstream;
 use crate::grant::manifest::{Manifest, NetNeed};
 use crate::grant::mint::{AskedFor, Authority, Denial, Mint, Minted};
 use crate::net::allow::Allow;
+use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Limits;
 
 pub(crate) use crate::confine::start::Started;
@@ -138,6 +140,7 @@ impl Request {
         let assets = own.assets(&machine).map_err(|error| {
             format!("what has to be kept from the server cannot be found: {error}")
         })?;
+        own.check_names(!self.write.is_empty())?;
         let temporary = private::temporary().map_err(text)?;
         let private = Private {
             temporary: temporary.path().to_owned(),
@@ -254,6 +257,33 @@ impl Own<'_> {
         assets.add_executable(machine, &std::env::current_exe()?)?;
         assets.add_clients(machine)?;
         Ok(assets)
+    }
+
+    /// Passes files that have one name each: another (a hard link) may lie
+    /// where it is granted, and no directory tells.
+    fn check_names(&self, is_written: bool) -> Result<(), String> {
+        let audit = match self.audit {
+            Audit::File(audit) => Some(audit.as_path()),
+            Audit::Directory(_) => None,
+        };
+        let written = [("the policy", self.policy), ("the audit file", audit)];
+        let written = written.into_iter().filter(|_| is_written);
+        let key = ("the signing key", Some(self.signing_key));
+        for (what, path) in written.chain([key]) {
+            // One that is not there has no name.
+            let Some((path, found)) = path.and_then(|path| Some((path, path.metadata().ok()?)))
+            else {
+                continue;
+            };
+            let names = found.nlink();
+            if found.is_file() && names > 1 {
+                return Err(format!(
+                    "{what} `{}` has {names} names (hard links), which no confined server may reach, and they may be anywhere; copy it to a file of its own, and remove the others",
+                    EscapedPath(path)
+                ));
+            }
+        }
+        Ok(())
     }
 }
 
