@@ -170,6 +170,12 @@ pub(crate) enum ProfileError {
         /// Where it leads.
         path: PathBuf,
     },
+    /// A link was in its place when it was granted.
+    #[error(
+        "no granted name leads to `{}` any more; end what is changing links there, and start again",
+        EscapedPath(.0)
+    )]
+    Moved(PathBuf),
     /// The preset is for other programs.
     #[error(
         "--preset static is for programs that need no loader, but `{}` needs `{}`; give another --preset, or --allow-exec-support",
@@ -237,12 +243,15 @@ impl Profile {
 }
 
 /// Passes names of paths that a server which may write to `written` cannot have
-/// led to where they lead now: it would be granted what it put a link to.
+/// led to where they lead: it would be granted what it put a link to. All that
+/// was `granted` must still be what a name leads to, since another start of the
+/// server may be running, and put a link there for a moment.
 ///
 /// # Errors
 /// Names the first that it can.
 pub(crate) fn check_ways<'a>(
     machine: &impl Machine,
+    granted: &[&Path],
     written: &[&Path],
     named: impl Iterator<Item = (&'static str, &'a Path)>,
 ) -> Result<(), ProfileError> {
@@ -250,6 +259,7 @@ pub(crate) fn check_ways<'a>(
         .iter()
         .map(|root| Reach::of(machine, root))
         .collect();
+    let mut ends = Vec::new();
     for (flag, named) in named {
         // One without an end was no path to grant.
         let Ok(way) = Way::follow(machine, named) else {
@@ -262,8 +272,15 @@ pub(crate) fn check_ways<'a>(
                 path: way.end().into(),
             });
         }
+        ends.push(way.end().to_owned());
     }
-    Ok(())
+    let mut strange = granted
+        .iter()
+        .filter(|path| !ends.iter().any(|end| end == *path));
+    match strange.next() {
+        Some(path) if !written.is_empty() => Err(ProfileError::Moved(path.to_path_buf())),
+        _ => Ok(()),
+    }
 }
 
 /// A profile that is being made.

@@ -179,7 +179,7 @@ fn nothing_is_granted_by_a_link_of_the_servers() {
         .bind("/home/u/p", "/srv/mounted");
     let check = |written: &str, named: &str| {
         let named = [("--allow-read", Path::new(named))].into_iter();
-        check_ways(&machine, &[Path::new(written)], named).map_err(|error| error.to_string())
+        check_ways(&machine, &[], &[Path::new(written)], named).map_err(|error| error.to_string())
     };
     for written in ["/home/u/p", "/home/u", "/srv"] {
         assert_eq!(
@@ -194,6 +194,16 @@ fn nothing_is_granted_by_a_link_of_the_servers() {
     check("/home/u/p", "/home/u/short/real").unwrap();
     check("/home/u/p", "/home/u/short/venv/x").unwrap_err();
     check("/home/u/other", "/home/u/p/venv").unwrap();
+    // There was a link while it was granted.
+    let named = [("--allow-read", Path::new("/home/u/p/real"))];
+    let written = [Path::new("/home/u/p")];
+    let moved = |granted, written| {
+        let granted = [Path::new(granted)];
+        check_ways(&machine, &granted, written, named.into_iter()).is_err()
+    };
+    assert!(moved("/home/u/.ssh", &written));
+    assert!(!moved("/home/u/p/real", &written));
+    assert!(!moved("/home/u/.ssh", &[]));
 }
 
 #[test]

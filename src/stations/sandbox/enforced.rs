@@ -24,6 +24,7 @@ use crate::confine::seccomp::Metadata;
 use crate::egress::Upstream;
 use crate::grant::manifest::{Manifest, NetNeed};
 use crate::grant::mint::{AskedFor, Authority, Denial, Mint, Minted};
+use crate::grant::root::Root;
 use crate::net::allow::Allow;
 use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Limits;
@@ -131,12 +132,14 @@ impl Request {
             )
         })?;
         let grant = self.mint(machine.directory())?;
-        let written: Vec<_> = grant
-            .write()
-            .iter()
-            .map(|root| Path::new(root.path()))
-            .collect();
-        check_ways(&machine, &written, self.named()).map_err(text)?;
+        let paths = |roots: &'_ [Root]| -> Vec<PathBuf> {
+            roots.iter().map(|root| root.path().into()).collect()
+        };
+        let (read, written) = (paths(grant.read()), paths(grant.write()));
+        let written: Vec<_> = written.iter().map(PathBuf::as_path).collect();
+        let read = read.iter().map(PathBuf::as_path);
+        let granted: Vec<_> = read.chain(written.iter().copied()).collect();
+        check_ways(&machine, &granted, &written, self.named()).map_err(text)?;
         let assets = own.assets(&machine).map_err(|error| {
             format!("what has to be kept from the server cannot be found: {error}")
         })?;
