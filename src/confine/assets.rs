@@ -26,12 +26,25 @@ pub(crate) struct Assets(Vec<Asset>);
 #[derive(Clone, Debug)]
 struct Asset {
     what: What,
+    way: Way,
+}
+
+/// A name, and where it leads.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
     /// As it was named.
     named: PathBuf,
     place: Place,
-    /// Where links on the way to it stand: whoever replaces one leads to
-    /// another asset.
+    /// Where links on the way to it stand: whoever replaces one leads
+    /// elsewhere.
     links: Vec<Place>,
+}
+
+/// All that a root reaches.
+pub(super) struct Reach {
+    own: Place,
+    /// What is mounted beneath it, which is reached through it as well.
+    mounted: Vec<Place>,
 }
 
 /// A name without links, with the objects along it from itself up to `/`.
@@ -96,16 +109,9 @@ impl Assets {
         what: What,
         path: &Path,
     ) -> io::Result<()> {
-        let mut links = Vec::new();
-        let place = follow(machine, path, &mut links)?;
         self.0.push(Asset {
             what,
-            named: path.into(),
-            place: Place::at(machine, place),
-            links: links
-                .into_iter()
-                .map(|link| Place::beside(machine, link))
-                .collect(),
+            way: Way::follow(machine, path)?,
         });
         Ok(())
     }
@@ -156,26 +162,16 @@ impl Assets {
         root: &Path,
         writes: bool,
     ) -> Result<(), Reaches> {
-        let own = Place::at(machine, root.into());
-        // What is mounted beneath a root is reached through it as well.
-        let mounted: Vec<_> = machine
-            .mounts()
-            .iter()
-            .filter(|mount| mount.starts_with(root) && mount.as_path() != root)
-            .map(|mount| Place::at(machine, mount.clone()))
-            .collect();
+        let reach = Reach::of(machine, root);
         for asset in self
             .0
             .iter()
             .filter(|asset| writes || asset.what.is_secret())
         {
-            let reached = |place: &Place| {
-                own.contains(place) || mounted.iter().any(|mount| mount.is_around(place))
-            };
-            let behind_link = writes && asset.links.iter().any(reached);
-            let how = if reached(&asset.place) || behind_link {
+            let is_on_the_way = writes && reach.has_on(&asset.way);
+            let how = if reach.has(&asset.way.place) || is_on_the_way {
                 "contains"
-            } else if asset.place.contains(&own) {
+            } else if asset.way.place.contains(&reach.own) {
                 "lies in"
             } else {
                 continue;
@@ -210,8 +206,61 @@ impl Asset {
             root: root.into(),
             how,
             what: self.what,
-            asset: self.named.clone(),
+            asset: self.way.named.clone(),
         }
+    }
+}
+
+impl Way {
+    /// Follows `path` as far as it exists.
+    ///
+    /// # Errors
+    /// When it has no end.
+    pub(super) fn follow(machine: &impl Machine, path: &Path) -> io::Result<Self> {
+        let mut links = Vec::new();
+        let place = follow(machine, path, &mut links)?;
+        Ok(Self {
+            named: path.into(),
+            place: Place::at(machine, place),
+            links: links
+                .into_iter()
+                .map(|link| Place::beside(machine, link))
+                .collect(),
+        })
+    }
+}
+
+impl Way {
+    pub(super) fn end(&self) -> &Path {
+        &self.place.path
+    }
+}
+
+impl Reach {
+    pub(super) fn of(machine: &impl Machine, root: &Path) -> Self {
+        let mounts = machine.mounts().iter();
+        let beneath = mounts.filter(|mount| mount.starts_with(root) && mount.as_path() != root);
+        Self {
+            own: Place::at(machine, root.into()),
+            mounted: beneath
+                .map(|mount| Place::at(machine, mount.clone()))
+                .collect(),
+        }
+    }
+
+    /// Whether whoever may write there may lead `way` elsewhere.
+    pub(super) fn has_link_on(&self, way: &Way) -> bool {
+        way.links.iter().any(|link| self.has(link))
+    }
+
+    /// Whether whoever may write there says where `way` leads, or what stands
+    /// at its end.
+    pub(super) fn has_on(&self, way: &Way) -> bool {
+        self.has(&way.place) || self.has_link_on(way)
+    }
+
+    fn has(&self, place: &Place) -> bool {
+        self.own.contains(place) || self.mounted.iter().any(|mount| mount.is_around(place))
     }
 }
 
@@ -323,7 +372,20 @@ const CLIENTS: &[(&str, &str)] = &[
     ("VS Code", ".config/Code - Insiders/User"),
     ("VS Code", ".config/VSCodium/User"),
     ("VS Code", ".vscode-server/data/User"),
+    ("VS Code", ".vscode-server-insiders/data/User"),
     ("VS Code", "Library/Application Support/Code/User"),
+    ("Windsurf", ".codeium/windsurf"),
+    ("Windsurf", ".config/Windsurf/User"),
+    ("Codex", ".codex"),
+    ("Gemini CLI", ".gemini"),
+    ("Copilot CLI", ".copilot"),
+    ("Amazon Q", ".aws/amazonq"),
+    ("Kiro", ".kiro/settings"),
+    ("Continue", ".continue"),
+    ("LM Studio", ".lmstudio/mcp.json"),
+    ("Goose", ".config/goose"),
+    ("opencode", ".config/opencode"),
+    ("Zed", ".config/zed"),
 ];
 
 /// The same for all users of a machine.
@@ -336,6 +398,13 @@ const PROJECT: &[&str] = &[
     ".claude/settings.local.json",
     ".cursor/mcp.json",
     ".vscode/mcp.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".amazonq/mcp.json",
+    ".kiro/settings/mcp.json",
+    ".roo/mcp.json",
+    "opencode.json",
+    "opencode.jsonc",
 ];
 
 #[cfg(test)]

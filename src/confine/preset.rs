@@ -189,7 +189,14 @@ pub(super) const RUNTIME: &[BuiltIn] = &[
     read("/etc/ssl/certs", "certificate authorities"),
     read("/etc/ca-certificates", "certificate authorities"),
     read("/etc/ca-certificates.conf", "certificate authorities"),
-    read("/etc/pki", "certificate authorities"),
+    // Not the whole of it, where private keys are too.
+    read("/etc/pki/ca-trust", "certificate authorities"),
+    read("/etc/pki/tls/cert.pem", "certificate authorities"),
+    read("/etc/pki/tls/certs", "certificate authorities"),
+    read(
+        "/etc/pki/tls/openssl.cnf",
+        "node ends when it may not read it",
+    ),
     read("/etc/ld.so.cache", "where libraries are"),
     read("/etc/ld.so.conf", "where libraries are"),
     read("/etc/ld.so.conf.d", "where libraries are"),

@@ -6,19 +6,19 @@
 //! named here: behind the fence the server would be told "permission denied",
 //! and nobody which path.
 
-use std::ffi::{OsStr, OsString};
+mod of_command;
+
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::assets::{Assets, Reaches};
-use super::command::{self, CommandError, Role, Step};
-use super::installation::belonging;
+use super::assets::{Assets, Reach, Reaches, Way};
+use super::command::{CommandError, Step};
 use super::machine::Machine;
 use super::preset::{Access, BuiltIn, Preset, RUNTIME, VARIABLES};
-use super::script;
 use crate::grant::mint::Minted;
 use crate::grant::root::{FileId, Kind, Root};
 use crate::wire::escape::{Escaped, EscapedPath};
@@ -144,6 +144,38 @@ pub(crate) enum ProfileError {
         /// Whether it may be written.
         writable: bool,
     },
+    /// A preset would grant what the server chose.
+    #[error(
+        "{what} `{}` of the command does not come with the preset, because --allow-write lets the server say where `{}` leads; give --allow-read {} if that is meant, or narrow --allow-write",
+        EscapedPath(.path), EscapedPath(.named), EscapedPath(.path)
+    )]
+    Chosen {
+        /// What it is to the command.
+        what: String,
+        /// Where it stands.
+        path: PathBuf,
+        /// The name that leads there.
+        named: PathBuf,
+    },
+    /// What the operator named is where the server chose.
+    #[error(
+        "{flag} `{}` leads through a link that --allow-write lets the server change, to `{}`; give that path itself if it is meant",
+        EscapedPath(.named), EscapedPath(.path)
+    )]
+    Led {
+        /// Who names it.
+        flag: &'static str,
+        /// As it is named.
+        named: PathBuf,
+        /// Where it leads.
+        path: PathBuf,
+    },
+    /// A link was in its place when it was granted.
+    #[error(
+        "no granted name leads to `{}` any more; end what is changing links there, and start again",
+        EscapedPath(.0)
+    )]
+    Moved(PathBuf),
     /// The preset is for other programs.
     #[error(
         "--preset static is for programs that need no loader, but `{}` needs `{}`; give another --preset, or --allow-exec-support",
@@ -207,6 +239,47 @@ impl Profile {
     /// Whether a file may be executed.
     pub(crate) fn executes(&self, path: &str) -> bool {
         covers(&self.rules, path, Access::executes)
+    }
+}
+
+/// Passes names of paths that a server which may write to `written` cannot have
+/// led to where they lead: it would be granted what it put a link to. All that
+/// was `granted` must still be what a name leads to, since another start of the
+/// server may be running, and put a link there for a moment.
+///
+/// # Errors
+/// Names the first that it can.
+pub(crate) fn check_ways<'a>(
+    machine: &impl Machine,
+    granted: &[&Path],
+    written: &[&Path],
+    named: impl Iterator<Item = (&'static str, &'a Path)>,
+) -> Result<(), ProfileError> {
+    let reaches: Vec<_> = written
+        .iter()
+        .map(|root| Reach::of(machine, root))
+        .collect();
+    let mut ends = Vec::new();
+    for (flag, named) in named {
+        // One without an end was no path to grant.
+        let Ok(way) = Way::follow(machine, named) else {
+            continue;
+        };
+        if reaches.iter().any(|reach| reach.has_link_on(&way)) {
+            return Err(ProfileError::Led {
+                flag,
+                named: named.into(),
+                path: way.end().into(),
+            });
+        }
+        ends.push(way.end().to_owned());
+    }
+    let mut strange = granted
+        .iter()
+        .filter(|path| !ends.iter().any(|end| end == *path));
+    match strange.next() {
+        Some(path) if !written.is_empty() => Err(ProfileError::Moved(path.to_path_buf())),
+        _ => Ok(()),
     }
 }
 
@@ -306,67 +379,6 @@ impl<'a, M: Machine> Draft<'a, M> {
         });
         if !is_known {
             self.profile.rules.push(rule);
-        }
-    }
-
-    fn command(&mut self, command: &[OsString]) -> Result<(), ProfileError> {
-        let program = command.first().map_or(OsStr::new(""), OsString::as_os_str);
-        let steps = command::resolve(self.machine, program)?;
-        let named = &steps[0].named;
-        self.profile.program = match named.to_str() {
-            Some(named) => named.to_owned(),
-            None => return Err(CommandError::NotText(named.clone()).into()),
-        };
-        if let Some(preset) = self.options.preset {
-            if let (Preset::Static, Some(loader)) =
-                (preset, steps.iter().find(|step| step.role == Role::Loader))
-                && !self.options.exec_support
-            {
-                return Err(ProfileError::NotStatic {
-                    program: steps[0].path.clone(),
-                    loader: loader.path.clone(),
-                });
-            }
-            for step in &steps {
-                self.add_step(preset, step);
-            }
-            for (path, why) in script::belonging(self.machine, preset, command) {
-                self.add(&path, Access::ReadExecute, Origin::Command, why);
-            }
-        }
-        for step in steps {
-            if !self.profile.executes(&step.path) {
-                let writable = covers(&self.profile.rules, &step.path, Access::writes);
-                return Err(ProfileError::NotGranted { step, writable });
-            }
-        }
-        Ok(())
-    }
-
-    /// Grants a file that a preset's command executes and, when it lies in an
-    /// installation of its own, what belongs to that.
-    fn add_step(&mut self, preset: Preset, step: &Step) {
-        let access = Access::ReadExecute;
-        if !self.profile.executes(&step.path) {
-            self.push(Rule {
-                path: step.path.clone(),
-                access,
-                kind: Kind::File,
-                id: Some(step.id),
-                origin: Origin::Command,
-                why: step.role.to_string(),
-            });
-        }
-        if step.role == Role::Loader {
-            return;
-        }
-        for (path, why) in belonging(self.machine, preset, step) {
-            if !path
-                .to_str()
-                .is_some_and(|path| self.profile.executes(path))
-            {
-                self.add(&path, access, Origin::Command, why);
-            }
         }
     }
 

@@ -163,6 +163,7 @@ struct Found {
 fn confine(order: &Order, args: &[OsString], parent: &Parent) -> Result<Infallible, Stop> {
     let mut found = Found::default();
     check_limits(order, &mut found)?;
+    limits::forbid_core_dumps().map_err(|error| stop(format_args!("limit core dumps: {error}")))?;
     let is_own = enter(order, parent, &mut found)?;
     limits::bound(&order.limits).map_err(|error| stop(format_args!("set limits: {error}")))?;
     capabilities::give_up().map_err(|error| stop(format_args!("drop capabilities: {error}")))?;

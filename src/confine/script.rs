@@ -17,11 +17,10 @@ pub(super) fn belonging(
     preset: Preset,
     command: &[OsString],
 ) -> Vec<(PathBuf, &'static str)> {
-    let arguments = command.get(1..).unwrap_or_default();
-    let Some(named) = named(preset, arguments) else {
+    let Some(script) = of_command(preset, command) else {
         return Vec::new();
     };
-    let Ok(script) = machine.canonical(Path::new(named)) else {
+    let Ok(script) = machine.canonical(script) else {
         return Vec::new();
     };
     let Ok((_, Kind::File)) = machine.identify(&script) else {
@@ -35,6 +34,11 @@ pub(super) fn belonging(
         Some(directory) => vec![(directory.to_owned(), why)],
         None => vec![(script, "its script")],
     }
+}
+
+/// The script that `command` names, if it runs one.
+pub(super) fn of_command(preset: Preset, command: &[OsString]) -> Option<&Path> {
+    named(preset, command.get(1..).unwrap_or_default()).map(Path::new)
 }
 
 /// The argument that is a script.
@@ -84,11 +88,22 @@ fn package<'a>(machine: &impl Machine, script: &'a Path) -> Option<&'a Path> {
 
 /// Whether a directory is for more than one purpose: that of all users, of one,
 /// or one of the system's own.
+///
+/// The next level below those counts where each entry is somebody's all, as a
+/// home directory or a disk is, or the system's.
 fn holds_anything(machine: &impl Machine, directory: &Path) -> bool {
     let home = machine.variable("HOME").map(PathBuf::from);
     let home = home.and_then(|home| machine.canonical(&home).ok());
-    home.is_some_and(|home| home.starts_with(directory)) || directory.ancestors().count() <= 2
+    let is_whole = |parent: &Path| WHOLES.iter().any(|whole| parent == Path::new(whole));
+    home.is_some_and(|home| home.starts_with(directory))
+        || directory.ancestors().count() <= 2
+        || directory.parent().is_some_and(is_whole)
 }
+
+/// Directories whose entries hold anything.
+const WHOLES: &[&str] = &[
+    "/dev", "/etc", "/home", "/media", "/mnt", "/run", "/sys", "/proc", "/var",
+];
 
 /// Options of node whose value is an argument of its own (`node --help`).
 const NODE_VALUES: &[&str] = &[
@@ -144,6 +159,9 @@ mod tests {
             .file("/home/u/loose.py", b"")
             .file("/home/u/tool/server.py", b"")
             .file("/tmp/server.py", b"")
+            .file("/var/tmp/server.py", b"")
+            .file("/home/other/server.py", b"")
+            .file("/opt/tool/server.py", b"")
             .link("/home/u/short.py", "tool/server.py")
             .set("HOME", "/home/u");
         machine
@@ -190,6 +208,9 @@ mod tests {
             ("python /home/u/short.py", "/home/u/tool"),
             ("python /home/u/loose.py", "/home/u/loose.py"),
             ("python /tmp/server.py", "/tmp/server.py"),
+            ("python /var/tmp/server.py", "/var/tmp/server.py"),
+            ("python /home/other/server.py", "/home/other/server.py"),
+            ("python /opt/tool/server.py", "/opt/tool"),
             ("python -m server /home/u/tool/server.py", ""),
             ("python -um server /home/u/tool/server.py", ""),
             ("python -c pass /home/u/tool/server.py", ""),

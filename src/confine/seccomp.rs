@@ -1,6 +1,6 @@
 //! System call filters: what Landlock and namespaces leave open.
 //!
-//! Three programs, loaded in this order on the calling thread; threads and
+//! Four programs, loaded in this order on the calling thread; threads and
 //! programs that it starts inherit them and nothing can take them off. Of
 //! several verdicts the kernel takes the strictest, so their order decides
 //! nothing (Linux, Documentation/userspace-api/seccomp_filter.rst).
@@ -10,9 +10,11 @@
 //!    architecture of x86_64 and would pass every rule below; their second
 //!    half, 512 to 547, which older kernels took without that bit; and calls
 //!    that did not exist when the list of denied ones was made.
-//! 2. `clone3` answers ENOSYS to that call: its flags lie behind a pointer,
-//!    where a filter cannot look, and C libraries then fall back to clone.
-//! 3. `main` answers EPERM to the rest of what is denied, and kills on a call
+//! 2. `pointers` answers ENOSYS to clone3 and openat2: their flags lie behind a
+//!    pointer, where a filter cannot look, and programs then fall back to clone
+//!    and openat.
+//! 3. `core` answers that it did what it did not: see [`rules::core_limit`].
+//! 4. `main` answers EPERM to the rest of what is denied, and kills on a call
 //!    of a foreign architecture (`int 0x80`).
 //!
 //! A denied call gets an error and not a signal, because programs probe for
@@ -68,14 +70,15 @@ pub(crate) enum Metadata {
 /// The programs of a [`Plan`], not loaded yet.
 #[derive(Debug)]
 pub(crate) struct Filters {
-    programs: [(Program, BpfProgram); 3],
+    programs: [(Program, BpfProgram); 4],
 }
 
 /// Which of the filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
     Numbers,
-    Clone3,
+    Pointers,
+    Core,
     Main,
 }
 
@@ -170,7 +173,8 @@ impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Numbers => "numbers",
-            Self::Clone3 => "clone3",
+            Self::Pointers => "pointers",
+            Self::Core => "core",
             Self::Main => "main",
         })
     }
@@ -201,14 +205,20 @@ impl Arch {
 }
 
 fn filters_for(plan: &Plan, arch: Arch) -> Result<Filters, SeccompError> {
-    let clone3 = BTreeMap::from_iter(entry(&calls::CLONE3, arch, Vec::new()));
+    let pointers = [calls::CLONE3, calls::OPENAT2]
+        .iter()
+        .filter_map(|call| entry(call, arch, Vec::new()))
+        .collect();
+    let mut core = Rules::new();
+    add(&mut core, Program::Core, rules::core_limit(), arch)?;
     Ok(Filters {
         programs: [
             (Program::Numbers, known_numbers()),
             (
-                Program::Clone3,
-                compile(Program::Clone3, clone3, ENOSYS, arch)?,
+                Program::Pointers,
+                compile(Program::Pointers, pointers, ENOSYS, arch)?,
             ),
+            (Program::Core, compile(Program::Core, core, DONE, arch)?),
             (
                 Program::Main,
                 compile(Program::Main, denied(plan, arch)?, EPERM, arch)?,
@@ -252,12 +262,22 @@ fn denied(plan: &Plan, arch: Arch) -> Result<Rules, SeccompError> {
     let mut rules: Rules = whole
         .filter_map(|call| entry(call, arch, Vec::new()))
         .collect();
-    for argued in rules::argued(plan) {
+    add(&mut rules, Program::Main, rules::argued(plan), arch)?;
+    Ok(rules)
+}
+
+fn add(
+    rules: &mut Rules,
+    program: Program,
+    argued: Vec<rules::Argued>,
+    arch: Arch,
+) -> Result<(), SeccompError> {
+    for argued in argued {
         let compiled: Result<Vec<_>, _> = argued.denied_if.iter().map(|r| r.compile()).collect();
-        let compiled = compiled.map_err(|error| refused(Program::Main, &error))?;
+        let compiled = compiled.map_err(|error| refused(program, &error))?;
         rules.extend(entry(&argued.call, arch, compiled));
     }
-    Ok(rules)
+    Ok(())
 }
 
 fn entry(
@@ -292,6 +312,7 @@ fn refused(program: Program, error: &BackendError) -> SeccompError {
 
 // The same on both architectures: include/uapi/asm-generic/errno.h.
 const EPERM: u32 = 1;
+const DONE: u32 = 0;
 const ENOSYS: u32 = 38;
 
 // Classic BPF (include/uapi/linux/bpf_common.h) on `struct seccomp_data`.

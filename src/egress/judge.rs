@@ -10,8 +10,9 @@ use super::live::{Held, Live};
 use super::names::{Meaning, Names};
 use super::upstream::Upstream;
 use crate::net::address::Address;
-use crate::net::allow::{Allow, Target};
+use crate::net::allow::{Allow, Target, TargetFault};
 use crate::net::host::{Endpoint, Host};
+use crate::net::near::is_near;
 use crate::net::resolve::Resolver;
 
 /// The rules at work.
@@ -136,7 +137,12 @@ impl Judge {
         let mut first_fault = None;
         let mut targets = Vec::new();
         for address in addresses {
-            match entry.target(host, address, meant.port) {
+            let is_name = matches!(host, Host::Name(_));
+            let target = entry.target(host, address, meant.port);
+            match target {
+                Ok(_) if is_name && is_near(address.ip()) => {
+                    first_fault.get_or_insert(TargetFault::Near(address.ip()));
+                }
                 Ok(target) => targets.push(target),
                 Err(fault) => {
                     first_fault.get_or_insert(fault);

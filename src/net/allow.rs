@@ -44,6 +44,11 @@ pub(crate) enum TargetFault {
     /// Of a class that needs an entry of its own.
     #[error("{0} is a {1} address; it is reached only by an entry that is this very address")]
     NotPublic(IpAddr, Class),
+    /// Public, and of this machine or its network.
+    #[error(
+        "{0} is an address of this machine or its network; it is reached only by an entry that is this very address"
+    )]
+    Near(IpAddr),
     /// The entry is another address.
     #[error("{0} is not the address that the entry allows")]
     OtherAddress(IpAddr),

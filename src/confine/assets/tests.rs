@@ -113,6 +113,9 @@ fn client_configurations_are_kept_there_or_not() {
         .dir("/home/u/.claude/projects/x")
         .dir("/home/u/.config")
         .dir("/home/u/.cursor")
+        .dir("/home/u/.codex")
+        .dir("/home/u/.codeium")
+        .dir("/home/u/.config/zed")
         .dir("/home/u/.vscode-server/data/User/globalStorage");
     let mut assets = Assets::default();
     assets.add_clients(&machine).unwrap();
@@ -123,6 +126,9 @@ fn client_configurations_are_kept_there_or_not() {
         ("/home/u/.claude", "Claude Code"),
         ("/home/u/.claude/projects/x", "Claude Code"),
         ("/home/u/.cursor", "Cursor"),
+        ("/home/u/.codex", "Codex"),
+        ("/home/u/.config/zed", "Zed"),
+        ("/home/u/.codeium", "Windsurf"),
         ("/home/u/.vscode-server/data/User/globalStorage", "VS Code"),
         ("/home/u/.vscode-server", "VS Code"),
     ] {

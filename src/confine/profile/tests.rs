@@ -84,6 +84,128 @@ fn access(profile: &Profile, path: &str) -> Option<Access> {
     Some(rule.access)
 }
 
+/// What running `command` adds to a server that may write `written`.
+fn beside(
+    machine: &Pretend,
+    preset: Preset,
+    written: &str,
+    command: &str,
+) -> Result<Profile, String> {
+    let options = with(preset);
+    let mut draft = Draft::new(machine, &options);
+    let written = Path::new(written);
+    assert!(draft.add(written, Access::ReadWrite, Origin::User, "--allow-write"));
+    draft.built_in();
+    let command: Vec<OsString> = command.split(' ').map(OsString::from).collect();
+    draft.command(&command).map_err(|error| error.to_string())?;
+    Ok(draft.finish())
+}
+
+#[test]
+fn nothing_comes_with_a_preset_that_the_server_could_have_chosen() {
+    let mut machine = machine();
+    let dynamic = program(Some("/lib64/ld.so"));
+    machine
+        .program("/usr/bin/python", &dynamic)
+        .file("/home/u/secret/notes.py", b"")
+        .program("/home/u/secret/node_modules/x/cli", &dynamic)
+        .file("/home/u/tool/own.py", b"")
+        .link("/home/u/tool/server.py", "../secret/notes.py")
+        .link("/home/u/tool/python", "/home/u/py/bin/python3.13")
+        .link("/home/u/tool/usual", "/usr/bin/python")
+        .program("/home/u/tool/run", b"#!/home/u/secret/node_modules/x/cli\n")
+        .program(
+            "/home/u/tool/loaded",
+            &program(Some("/home/u/secret/node_modules/x/cli")),
+        )
+        .link("/home/u/short.py", "tool/own.py");
+    for (preset, command, chosen) in [
+        (
+            Preset::Python,
+            "python /home/u/tool/server.py",
+            "/home/u/secret/notes.py",
+        ),
+        (
+            Preset::Python,
+            "python -u /home/u/tool/../tool/server.py",
+            "/home/u/secret/notes.py",
+        ),
+        (
+            Preset::Python,
+            "/home/u/tool/python -V",
+            "/home/u/py/bin/python3.13",
+        ),
+        (
+            Preset::Node,
+            "/home/u/tool/run",
+            "/home/u/secret/node_modules/x/cli",
+        ),
+        (
+            Preset::Node,
+            "/home/u/tool/loaded",
+            "/home/u/secret/node_modules/x/cli",
+        ),
+    ] {
+        let error = beside(&machine, preset, "/home/u/tool", command).unwrap_err();
+        let told = format!("give --allow-read {chosen} if that is meant");
+        assert!(error.contains(&told), "{command}: {error}");
+        // One that cannot be written is what the operator named.
+        beside(&machine, preset, "/private/tmp", command).unwrap();
+    }
+    for command in [
+        "python /home/u/tool/own.py",
+        "python /home/u/short.py",
+        "/home/u/tool/usual -V",
+    ] {
+        let profile = beside(&machine, Preset::Python, "/home/u/tool", command).unwrap();
+        let of_command = profile
+            .rules
+            .iter()
+            .filter(|rule| rule.origin == Origin::Command);
+        assert_eq!(of_command.count(), 0, "{command}");
+    }
+}
+
+#[test]
+fn nothing_is_granted_by_a_link_of_the_servers() {
+    let mut machine = machine();
+    machine
+        .dir("/home/u/p/real")
+        .dir("/home/u/.ssh")
+        .link("/home/u/p/venv", "../.ssh")
+        .link("/home/u/p/near", "real")
+        .link("/home/u/short", "p")
+        .dir("/srv/mounted")
+        .bind("/home/u/p", "/srv/mounted");
+    let check = |written: &str, named: &str| {
+        let named = [("--allow-read", Path::new(named))].into_iter();
+        check_ways(&machine, &[], &[Path::new(written)], named).map_err(|error| error.to_string())
+    };
+    for written in ["/home/u/p", "/home/u", "/srv"] {
+        assert_eq!(
+            check(written, "/home/u/p/venv").unwrap_err(),
+            "--allow-read `/home/u/p/venv` leads through a link that --allow-write lets the \
+             server change, to `/home/u/.ssh`; give that path itself if it is meant"
+        );
+        // Today it leads to where it may write.
+        check(written, "/home/u/p/near").unwrap_err();
+        check(written, "/home/u/p/real").unwrap();
+    }
+    check("/home/u/p", "/home/u/short/real").unwrap();
+    check("/home/u/p", "/home/u/short/venv/x").unwrap_err();
+    check("/home/u/other", "/home/u/p/venv").unwrap();
+    // There was a link while it was granted.
+    let named = [("--allow-read", Path::new("/home/u/p/real"))];
+    let written = [Path::new("/home/u/p")];
+    let moved = |granted, written| {
+        let granted = [Path::new(granted)];
+        check_ways(&machine, &granted, written, named.into_iter()).is_err()
+    };
+    assert!(moved("/home/u/.ssh", &written));
+    assert!(!moved("/home/u/p/real", &written));
+    assert!(!moved("/home/u/.ssh", &[]));
+}
+
 #[test]
 fn presets_have_names() {
     for (name, preset) in [

@@ -2,18 +2,38 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::wire::facts::Limits;
 
-/// Bounds the calling process and what it starts. A core dump would carry the
-/// program's memory past every rule of paths.
+/// Keeps the calling process and what it starts from core dumps, which would
+/// carry memory past every rule of paths, to the machine's handler even outside
+/// of all confinement and as root.
+///
+/// At 1 byte the kernel starts no handler either, which it does at 0
+/// (fs/coredump.c). From a limit of 0 only a privileged process comes back to
+/// 1, so this is for where privileges are still those of the machine.
+///
+/// # Errors
+/// The system's.
+pub(super) fn forbid_core_dumps() -> io::Result<()> {
+    let at_most = |bytes| Rlimit {
+        current: Some(bytes),
+        maximum: Some(bytes),
+    };
+    match setrlimit(Resource::Core, at_most(1)) {
+        Err(Errno::PERM) => Ok(setrlimit(Resource::Core, at_most(0))?),
+        done => Ok(done?),
+    }
+}
+
+/// Bounds the calling process and what it starts.
 ///
 /// # Errors
 /// The system's.
 pub(super) fn bound(limits: &Limits) -> io::Result<()> {
     for (resource, limit) in [
-        (Resource::Core, Some(0)),
         (Resource::Nproc, limits.processes),
         (Resource::As, limits.memory_bytes),
         (Resource::Nofile, limits.files),

@@ -222,15 +222,18 @@ pub(super) const DENIED: &[Group] = &[
 /// Denied with EPERM where metadata is confined: Landlock has no right for
 /// modes, owners, times and attributes, so these reach files of every path.
 ///
-/// The calls on an open file (fchmod, fchown, fsetxattr, futimens) stay: the
-/// descriptor proves that Landlock let the file be opened, if only for reading.
-/// A descriptor of O_PATH proves nothing, and the kernel refuses it there.
+/// The calls on an open file (fchmod, fchown, futimens) stay: the descriptor
+/// proves that Landlock let the file be opened. If that was only for reading,
+/// they must not open it to other users: fchmod does not make a file writable
+/// for all (an argument rule), and fsetxattr, which sets access lists, is
+/// denied. A descriptor of O_PATH proves nothing, and the kernel refuses it
+/// there.
 pub(super) const METADATA: Group = Group {
-    why: "changes modes, owners, times or attributes by path",
+    why: "changes modes, owners or times by path, or attributes",
     calls: &[
-        Call::x86("chmod", 90),
-        Call::new("fchmodat", 268, 53),
-        Call::common("fchmodat2", 452),
+        CHMOD,
+        FCHMODAT,
+        FCHMODAT2,
         Call::x86("chown", 92),
         Call::x86("lchown", 94),
         Call::new("fchownat", 260, 54),
@@ -238,25 +241,38 @@ pub(super) const METADATA: Group = Group {
         Call::x86("utimes", 235),
         Call::new("setxattr", 188, 5),
         Call::new("lsetxattr", 189, 6),
+        Call::new("fsetxattr", 190, 7),
         Call::common("setxattrat", 463),
         Call::new("removexattr", 197, 14),
         Call::new("lremovexattr", 198, 15),
+        Call::new("fremovexattr", 199, 16),
         Call::common("removexattrat", 466),
         Call::common("file_setattr", 469),
     ],
 };
 
 // Those that the argument rules look into.
+pub(super) const CHMOD: Call = Call::x86("chmod", 90);
 pub(super) const CLONE: Call = Call::new("clone", 56, 220);
 pub(super) const CLONE3: Call = Call::common("clone3", 435);
+pub(super) const CREAT: Call = Call::x86("creat", 85);
+pub(super) const FCHMOD: Call = Call::new("fchmod", 91, 52);
+pub(super) const FCHMODAT: Call = Call::new("fchmodat", 268, 53);
+pub(super) const FCHMODAT2: Call = Call::common("fchmodat2", 452);
 pub(super) const FUTIMESAT: Call = Call::x86("futimesat", 261);
 pub(super) const IOCTL: Call = Call::new("ioctl", 16, 29);
+pub(super) const MKNOD: Call = Call::x86("mknod", 133);
+pub(super) const MKNODAT: Call = Call::new("mknodat", 259, 33);
+pub(super) const OPEN: Call = Call::x86("open", 2);
+pub(super) const OPENAT: Call = Call::new("openat", 257, 56);
+pub(super) const OPENAT2: Call = Call::common("openat2", 437);
 pub(super) const PERSONALITY: Call = Call::new("personality", 135, 92);
 pub(super) const PRLIMIT64: Call = Call::new("prlimit64", 302, 261);
 pub(super) const SENDMMSG: Call = Call::new("sendmmsg", 307, 269);
 pub(super) const SENDMSG: Call = Call::new("sendmsg", 46, 211);
 pub(super) const SENDTO: Call = Call::new("sendto", 44, 206);
 pub(super) const SETPRIORITY: Call = Call::new("setpriority", 141, 140);
+pub(super) const SETRLIMIT: Call = Call::new("setrlimit", 160, 164);
 pub(super) const SOCKET: Call = Call::new("socket", 41, 198);
 pub(super) const SOCKETPAIR: Call = Call::new("socketpair", 53, 199);
 pub(super) const UTIMENSAT: Call = Call::new("utimensat", 280, 88);

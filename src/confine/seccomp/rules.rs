@@ -33,6 +33,7 @@ enum Test {
     Bits(u32, u32),
     /// All 64 bits: a pointer.
     IsNotNull,
+    IsNull,
 }
 
 impl Rule {
@@ -52,6 +53,7 @@ impl Condition {
                 (SeccompCmpArgLen::Dword, operator, value)
             }
             Test::IsNotNull => (SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0),
+            Test::IsNull => (SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0),
         };
         SeccompCondition::new(self.argument, width, operator, u64::from(value))
     }
@@ -70,8 +72,15 @@ pub(super) fn argued(plan: &Plan) -> Vec<Argued> {
         Argued::new(calls::SENDMSG, vec![has(2, MSG_FASTOPEN)]),
         Argued::new(calls::SENDMMSG, vec![has(3, MSG_FASTOPEN)]),
         // Zero is the caller itself; its own pid is not known to a filter
-        // that children inherit.
-        Argued::new(calls::PRLIMIT64, vec![is_not(0, &[0])]),
+        // that children inherit. What is set of core dumps is told from what
+        // was set before nowhere but here: see [`core_limit`].
+        Argued::new(
+            calls::PRLIMIT64,
+            vec![
+                is_not(0, &[0]),
+                Rule(vec![is(1, RLIMIT_CORE), not_null(2), not_null(3)]),
+            ],
+        ),
         // Of a process group or a user, zero is all of it: others' too.
         Argued::new(
             calls::SETPRIORITY,
@@ -85,10 +94,60 @@ pub(super) fn argued(plan: &Plan) -> Vec<Argued> {
             vec![is_not(0, &[PER_LINUX, ADDR_NO_RANDOMIZE, PER_QUERY])],
         ),
     ];
+    argued.extend(set_ids(plan));
     if plan.metadata == Metadata::Denied {
         // Without a path they act on the open file, as futimens does.
         argued.push(Argued::new(calls::UTIMENSAT, vec![is_not_null(1)]));
         argued.push(Argued::new(calls::FUTIMESAT, vec![is_not_null(1)]));
+    }
+    argued
+}
+
+/// Calls that do nothing and say that they did: the limit of core dumps stays.
+///
+/// At 1 byte none is made (core(5), fs/coredump.c); at 0, which programs ask
+/// for that do not want one, the kernel still starts the machine's handler of
+/// core dumps, outside and as root, and gives it the memory of the program.
+pub(super) fn core_limit() -> Vec<Argued> {
+    let own = vec![is(0, 0), is(1, RLIMIT_CORE), not_null(2), is_null(3)];
+    vec![
+        Argued::new(calls::SETRLIMIT, vec![Rule(vec![is(0, RLIMIT_CORE)])]),
+        Argued::new(calls::PRLIMIT64, vec![Rule(own)]),
+    ]
+}
+
+/// Files that give whoever executes them the rights of their owner or group:
+/// left where the program may write, one is an authority that outlives the
+/// confinement. The modes of openat2 lie behind a pointer, so that call has
+/// gone.
+fn set_ids(plan: &Plan) -> Vec<Argued> {
+    let made = |at: u8| SET_IDS.map(|bit| Rule(vec![bits(at, bit, bit)])).into();
+    let opened = |flags: u8| {
+        let pairs = MAKING
+            .iter()
+            .flat_map(|making| SET_IDS.map(|bit| (*making, bit)));
+        let both =
+            |(making, bit)| Rule(vec![bits(flags, making, making), bits(flags + 1, bit, bit)]);
+        pairs.map(both).collect()
+    };
+    let mut changed: Vec<Rule> = made(1);
+    if plan.metadata == Metadata::Denied {
+        // The file may have been opened for reading only.
+        changed.push(has(1, WRITTEN_BY_ALL));
+    }
+    let mut argued = vec![
+        Argued::new(calls::CREAT, made(1)),
+        Argued::new(calls::FCHMOD, changed),
+        Argued::new(calls::MKNOD, made(1)),
+        Argued::new(calls::MKNODAT, made(2)),
+        Argued::new(calls::OPEN, opened(1)),
+        Argued::new(calls::OPENAT, opened(2)),
+    ];
+    // Otherwise denied as a whole.
+    if plan.metadata == Metadata::Allowed {
+        argued.push(Argued::new(calls::CHMOD, made(1)));
+        argued.push(Argued::new(calls::FCHMODAT, made(2)));
+        argued.push(Argued::new(calls::FCHMODAT2, made(2)));
     }
     argued
 }
@@ -181,10 +240,21 @@ fn is_not(argument: u8, values: &[u32]) -> Rule {
 }
 
 fn is_not_null(argument: u8) -> Rule {
-    Rule(vec![Condition {
+    Rule(vec![not_null(argument)])
+}
+
+fn not_null(argument: u8) -> Condition {
+    Condition {
         argument,
         test: Test::IsNotNull,
-    }])
+    }
+}
+
+fn is_null(argument: u8) -> Condition {
+    Condition {
+        argument,
+        test: Test::IsNull,
+    }
 }
 
 fn is(argument: u8, value: u32) -> Condition {
@@ -244,7 +314,16 @@ const IPPROTO_TCP: u32 = 6;
 const IPPROTO_UDP: u32 = 17;
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 
-// include/uapi/linux/resource.h, include/uapi/linux/personality.h
+/// S_ISUID and S_ISGID (include/uapi/linux/stat.h).
+const SET_IDS: [u32; 2] = [0o4000, 0o2000];
+/// S_IWOTH.
+const WRITTEN_BY_ALL: u32 = 0o2;
+/// O_CREAT and the bit of O_TMPFILE that is its own: without one of these no
+/// mode is read (include/uapi/asm-generic/fcntl.h).
+const MAKING: [u32; 2] = [0o100, 0o20_000_000];
+
+// include/uapi/asm-generic/resource.h, include/uapi/linux/personality.h
+const RLIMIT_CORE: u32 = 4;
 const PRIO_PROCESS: u32 = 0;
 const PER_LINUX: u32 = 0;
 const ADDR_NO_RANDOMIZE: u32 = 0x0004_0000;

@@ -7,6 +7,7 @@ mod told;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -18,12 +19,14 @@ use crate::confine::door::Door;
 use crate::confine::machine::{Machine as _, ThisMachine};
 use crate::confine::order::{self, Order, Wanted};
 use crate::confine::private;
-use crate::confine::profile::{Options, Private, Profile};
+use crate::confine::profile::{Options, Private, Profile, check_ways};
 use crate::confine::seccomp::Metadata;
 use crate::egress::Upstream;
 use crate::grant::manifest::{Manifest, NetNeed};
 use crate::grant::mint::{AskedFor, Authority, Denial, Mint, Minted};
+use crate::grant::root::Root;
 use crate::net::allow::Allow;
+use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Limits;
 
 pub(crate) use crate::confine::start::Started;
@@ -129,9 +132,18 @@ impl Request {
             )
         })?;
         let grant = self.mint(machine.directory())?;
+        let paths = |roots: &'_ [Root]| -> Vec<PathBuf> {
+            roots.iter().map(|root| root.path().into()).collect()
+        };
+        let (read, written) = (paths(grant.read()), paths(grant.write()));
+        let written: Vec<_> = written.iter().map(PathBuf::as_path).collect();
+        let read = read.iter().map(PathBuf::as_path);
+        let granted: Vec<_> = read.chain(written.iter().copied()).collect();
+        check_ways(&machine, &granted, &written, self.named()).map_err(text)?;
         let assets = own.assets(&machine).map_err(|error| {
             format!("what has to be kept from the server cannot be found: {error}")
         })?;
+        own.check_names(!self.write.is_empty())?;
         let temporary = private::temporary().map_err(text)?;
         let private = Private {
             temporary: temporary.path().to_owned(),
@@ -175,6 +187,19 @@ impl Request {
                 Denial::Path { .. } => format!("--allow-write: {denial}"),
                 _ => denial.to_string(),
             })
+    }
+
+    /// The paths that were asked for, each by its flag.
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let read = self
+            .read
+            .iter()
+            .map(|path| ("--allow-read", path.as_path()));
+        let write = self
+            .write
+            .iter()
+            .map(|path| ("--allow-write", path.as_path()));
+        read.chain(write)
     }
 
     /// The cache of this command, made if it needs one.
@@ -235,6 +260,33 @@ impl Own<'_> {
         assets.add_executable(machine, &std::env::current_exe()?)?;
         assets.add_clients(machine)?;
         Ok(assets)
+    }
+
+    /// Passes files that have one name each: another (a hard link) may lie
+    /// where it is granted, and no directory tells.
+    fn check_names(&self, is_written: bool) -> Result<(), String> {
+        let audit = match self.audit {
+            Audit::File(audit) => Some(audit.as_path()),
+            Audit::Directory(_) => None,
+        };
+        let written = [("the policy", self.policy), ("the audit file", audit)];
+        let written = written.into_iter().filter(|_| is_written);
+        let key = ("the signing key", Some(self.signing_key));
+        for (what, path) in written.chain([key]) {
+            // One that is not there has no name.
+            let Some((path, found)) = path.and_then(|path| Some((path, path.metadata().ok()?)))
+            else {
+                continue;
+            };
+            let names = found.nlink();
+            if found.is_file() && names > 1 {
+                return Err(format!(
+                    "{what} `{}` has {names} names (hard links), which no confined server may reach, and they may be anywhere; copy it to a file of its own, and remove the others",
+                    EscapedPath(path)
+                ));
+            }
+        }
+        Ok(())
     }
 }
 

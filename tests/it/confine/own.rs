@@ -266,7 +266,41 @@ fn hard_links_lead_nowhere_else() {
     fs::hard_link(house.path("keys/key"), house.path("free/key")).unwrap();
     for flag in ["--allow-read", "--allow-write"] {
         house.refuses(&[flag, "@free/key"], "the signing key");
+        house.refuses(&[flag, "@free"], "the signing key");
     }
+    let house = House::build();
+    fs::hard_link(house.path("rules/policy.yaml"), house.path("free/policy")).unwrap();
+    let flags = ["--policy", "@rules/policy.yaml", "--allow-write", "@free"];
+    house.refuses(&flags, "the policy");
+}
+
+/// With the start before, the server could have put it there.
+#[test]
+fn a_link_that_the_server_may_change_grants_nothing() {
+    let house = House::build();
+    symlink("../home/notes", house.path("free/way")).unwrap();
+    fs::write(house.path("home/notes/own.py"), "").unwrap();
+    symlink("../home/notes/own.py", house.path("free/server.py")).unwrap();
+    let cases: [(&[&str], &str); 2] = [
+        (&["--allow-read", "@free/way"], "true"),
+        (&[], "@free/server.py"),
+    ];
+    for (flags, script) in cases {
+        let flags = [flags, &["--allow-write", "@free"]].concat();
+        let mut command = house.wrap(&flags);
+        command.arg(house.path(script.trim_start_matches('@')));
+        let ran = command.output().unwrap();
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(126), "{flags:?}: {errors}");
+        assert!(errors.contains("home/notes"), "{flags:?}: {errors}");
+        assert!(!house.path("records/record").exists());
+    }
+    house.starts(&[
+        "--allow-read",
+        "@free/way",
+        "--allow-write",
+        "@project/../home/notes",
+    ]);
 }
 
 /// What is written where a link of the way to an asset stands would lead to

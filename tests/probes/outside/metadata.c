@@ -99,7 +99,36 @@ static int mode_of_path(char **with)
 	return verdict(syscall(452 /* fchmodat2 */, file, "", 0640, AT_EMPTY_PATH));
 }
 
+/* Anybody may write then. */
+static int mode_for_all_of_open(char **with)
+{
+	return verdict(fchmod(to_read(with[0]), 0666));
+}
+
+/* A program that gives its owner's rights to whoever runs it later. */
+static int owner_rights(char **with)
+{
+	return verdict(open(with[0], O_CREAT | O_WRONLY, 04755));
+}
+
+static int owner_rights_later(char **with)
+{
+	int file = open(with[0], O_CREAT | O_WRONLY, 0755);
+	if (file < 0)
+		unprepared(with[0]);
+	return verdict(fchmod(file, 04755));
+}
+
+static int group_rights_by_path(char **with)
+{
+	if (open(with[0], O_CREAT | O_WRONLY, 0755) < 0)
+		unprepared(with[0]);
+	return verdict(chmod(with[0], 02755));
+}
+
 ATTEMPTS(
+	{"mode-for-all-of-open", 1, mode_for_all_of_open}, {"owner-rights", 1, owner_rights},
+	{"owner-rights-later", 1, owner_rights_later}, {"group-rights-by-path", 1, group_rights_by_path},
 	{"mode", 1, mode}, {"owner", 1, owner}, {"times", 1, times},
 	{"times-at", 1, times_at}, {"attribute", 1, attribute},
 	{"read-attributes", 1, read_attributes},

@@ -91,7 +91,7 @@ fn a_self_test_fails_under_filters_of_another_plan() {
 }
 
 #[test]
-fn the_kernel_counts_three_filters_and_no_new_privileges() {
+fn the_kernel_counts_four_filters_and_no_new_privileges() {
     let line = |status: &str, name: &str| {
         let found = status.lines().find_map(|line| line.strip_prefix(name));
         found.unwrap().trim().parse::<u32>().unwrap()
@@ -101,7 +101,7 @@ fn the_kernel_counts_three_filters_and_no_new_privileges() {
     let after = under(&NARROW, read);
     assert_eq!(
         line(&after, "Seccomp_filters:"),
-        line(&before, "Seccomp_filters:") + 3
+        line(&before, "Seccomp_filters:") + 4
     );
     assert_eq!(line(&after, "Seccomp:"), 2);
     assert_eq!(line(&after, "NoNewPrivs:"), 1);
@@ -132,7 +132,7 @@ fn a_program_that_the_kernel_does_not_take_is_named() {
         let load = || {
             let mut filters = filters(&NARROW).unwrap();
             // A program has to end in a return.
-            let last = filters.programs[2].1.last_mut().unwrap();
+            let last = filters.programs[3].1.last_mut().unwrap();
             assert_eq!(last.code, RETURN);
             last.code = 0;
             filters.apply().unwrap_err()

@@ -23,15 +23,15 @@ const COMMON: &[u32] = &[
     425, 426, 427, 428, 429, 430, 431, 432, 433, 438, 440, 442, 443, 467,
 ];
 const X86_64_METADATA: &[u32] = &[
-    90, 92, 94, 132, 188, 189, 197, 198, 235, 260, 268, 452, 463, 466, 469,
+    90, 92, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 268, 452, 463, 466, 469,
 ];
-const AARCH64_METADATA: &[u32] = &[5, 6, 14, 15, 53, 54, 452, 463, 466, 469];
+const AARCH64_METADATA: &[u32] = &[5, 6, 7, 14, 15, 16, 53, 54, 452, 463, 466, 469];
 
 fn expected(plan: &Plan, arch: Arch, made: &Made) -> Verdict {
     if made.arch != audit(arch) {
         return Verdict::Kill;
     }
-    if made.nr > 469 || made.nr == 435 {
+    if made.nr > 469 || [435, 437].contains(&made.nr) {
         return Verdict::Errno(38);
     }
     let (whole, metadata) = match arch {
@@ -44,7 +44,25 @@ fn expected(plan: &Plan, arch: Arch, made: &Made) -> Verdict {
     if by_number || by_arguments(plan, arch, made) {
         return Verdict::Errno(1);
     }
-    Verdict::Allow
+    let int = |index: usize| made.args[index] as u32;
+    match (arch, made.nr) {
+        (Arch::X86_64, 160) | (Arch::Aarch64, 164) if int(0) == 4 => Verdict::Errno(0),
+        (Arch::X86_64, 302) | (Arch::Aarch64, 261)
+            if int(1) == 4 && made.args[2] != 0 && made.args[3] == 0 =>
+        {
+            Verdict::Errno(0)
+        }
+        _ => Verdict::Allow,
+    }
+}
+
+/// Whether a mode has one of the bits that give an owner's rights away.
+fn gives(mode: u32) -> bool {
+    mode & 0o6000 != 0
+}
+
+fn makes(flags: u32) -> bool {
+    flags & 0o20_000_100 != 0
 }
 
 fn by_arguments(plan: &Plan, arch: Arch, made: &Made) -> bool {
@@ -60,16 +78,26 @@ fn by_arguments(plan: &Plan, arch: Arch, made: &Made) -> bool {
         (Arch::X86_64, 141) | (Arch::Aarch64, 140) => "setpriority",
         (Arch::X86_64, 135) | (Arch::Aarch64, 92) => "personality",
         (Arch::X86_64, 261 | 280) | (Arch::Aarch64, 88) => "utimensat",
+        (Arch::X86_64, 91) | (Arch::Aarch64, 52) => "fchmod",
+        (Arch::X86_64, 85 | 90 | 133) => "mode second",
+        (Arch::X86_64, 259 | 268) | (Arch::Aarch64, 33 | 53) | (_, 452) => "mode third",
+        (Arch::X86_64, 2) => "open",
+        (Arch::X86_64, 257) | (Arch::Aarch64, 56) => "openat",
         _ => return false,
     };
     match name {
+        "fchmod" => gives(int(1)) || plan.metadata == Metadata::Denied && int(1) & 2 != 0,
+        "mode second" => gives(int(1)),
+        "mode third" => gives(int(2)),
+        "open" => makes(int(1)) && gives(int(2)),
+        "openat" => makes(int(2)) && gives(int(3)),
         "clone" => int(0) & 0x7e02_0000 != 0,
         "ioctl" => [0x5412, 0x541c, 0x541d, 0x5423].contains(&int(1)),
         "socket" => !may_socket(plan, int(0), int(1) % 16, int(2)),
         "socketpair" => int(0) != 1 || !plan.unix_sockets && ![1, 5].contains(&(int(1) % 16)),
         "flags fourth" => int(3) >> 29 & 1 == 1,
         "flags third" => int(2) >> 29 & 1 == 1,
-        "prlimit64" => int(0) != 0,
+        "prlimit64" => int(0) != 0 || int(1) == 4 && made.args[2] != 0 && made.args[3] != 0,
         "setpriority" => (int(0), int(1)) != (0, 0),
         "personality" => ![0, 0x40000, u32::MAX].contains(&int(0)),
         _ => plan.metadata == Metadata::Denied && made.args[1] != 0,
@@ -116,6 +144,12 @@ fn argument() -> impl Strategy<Value = u64> {
         0x80801,
         0x80802,
         0x003d_0f00,
+        0o4755,
+        0o777,
+        0o2000,
+        0o101,
+        0o20_200_001,
+        4,
     ]);
     let bit = (0_u32..64).prop_map(|bit| 1_u64 << bit);
     // A known value with anything above the 32nd bit, or in the flags of a
@@ -128,7 +162,7 @@ fn argument() -> impl Strategy<Value = u64> {
 fn number() -> impl Strategy<Value = u32> {
     let argued = prop::sample::select(vec![
         16, 29, 41, 44, 46, 53, 56, 88, 92, 135, 140, 141, 198, 199, 206, 211, 220, 261, 269, 280,
-        302, 307, 435,
+        302, 307, 435, 2, 52, 56, 33, 85, 90, 91, 133, 160, 164, 257, 259, 268, 437, 452,
     ]);
     prop_oneof![
         8 => argued,

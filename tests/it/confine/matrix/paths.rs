@@ -1,7 +1,7 @@
 //! Rows about paths, and what can be known and changed without opening one.
 
 use super::super::seccomp::User;
-use super::row::{EACCES, OPEN, Row, Start, call, row};
+use super::row::{EACCES, ENOSYS, OPEN, Row, Start, call, row};
 
 const WRITES: &str = "--allow-write {in}";
 /// As Landlock says that what a name stands for cannot be moved to where more
@@ -58,7 +58,7 @@ pub(super) fn rows() -> Vec<Row> {
 fn by_name() -> Vec<Row> {
     vec![
         row("outside/files read {out}/file"),
-        row("outside/files read-openat2 {out}/file"),
+        row("outside/files read-openat2 {out}/file").says(ENOSYS),
         row("outside/files list {out}"),
         row("outside/files write {out}/file").touching(),
         row("outside/files create {out}/new").touching(),
@@ -300,15 +300,25 @@ pub(super) fn metadata() -> Vec<Row> {
     for row in [
         row("outside/metadata mode-of-open {ro}/file").touching(),
         row("outside/metadata times-of-open {ro}/file").touching(),
-        row("outside/metadata attribute-of-open {ro}/file")
-            .touching()
-            .unless(ATTRIBUTES, NO_ATTRIBUTES),
         row("outside/metadata flags-of-open {ro}/file").unless(
             &["blocked ENOTTY", "blocked EOPNOTSUPP"],
             "the file system of temporary files has no flags",
         ),
     ] {
         rows.push(row.with("--allow-read {ro}").open("metadata-of-open"));
+    }
+    for row in [
+        call("outside/metadata mode-for-all-of-open {ro}/file"),
+        call("outside/metadata attribute-of-open {ro}/file").unless(ATTRIBUTES, NO_ATTRIBUTES),
+    ] {
+        rows.push(row.touching().with("--allow-read {ro}"));
+    }
+    for attempt in [
+        "outside/metadata owner-rights {in}/new",
+        "outside/metadata owner-rights-later {in}/new",
+        "outside/metadata group-rights-by-path {in}/new",
+    ] {
+        rows.push(call(attempt).with(WRITES));
     }
     rows.push(call("file_setattr").unless(&["blocked ENOSYS"], "it came with Linux 6.17"));
     rows.push(call("chmod_path {out}/file").touching());

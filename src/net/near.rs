@@ -1,0 +1,70 @@
+//! Which addresses are of this machine, or next to it, although they are
+//! public.
+//!
+//! Whoever owns a name can point it at the public address of the very machine
+//! that a confined program runs on, or of another in its network: services that
+//! no firewall shows to the Internet listen there. No table of blocks knows
+//! these addresses; the machine's own routes do.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+/// Whether `address` is one of this machine, or in the same IPv6 subnet as the
+/// address that it would be reached from. Of IPv4 the size of a subnet cannot
+/// be told from an address, so there only the machine itself is known.
+///
+/// Nothing is sent. What cannot be reached is not near.
+pub(crate) fn is_near(address: IpAddr) -> bool {
+    let any = match address {
+        IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+    };
+    let source = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, ANY_PORT))?;
+        socket.local_addr()
+    });
+    source.is_ok_and(|source| is_beside(source.ip(), address))
+}
+
+/// The kernel reaches its own addresses from themselves.
+fn is_beside(source: IpAddr, address: IpAddr) -> bool {
+    match (source, address) {
+        (IpAddr::V6(source), IpAddr::V6(address)) => {
+            let subnet = |address: Ipv6Addr| u128::from(address) >> SUBNET_BITS;
+            subnet(source) == subnet(address)
+        }
+        (source, address) => source == address,
+    }
+}
+
+/// Nothing goes there.
+const ANY_PORT: u16 = 9;
+
+/// Of an interface (RFC 4291 §2.5.1).
+const SUBNET_BITS: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_near_and_what_has_no_route_is_not() {
+        assert!(is_near([127, 0, 0, 1].into()));
+        // Of examples: nobody has it.
+        assert!(!is_near([192, 0, 2, 1].into()));
+        assert!(!is_near("2001:db8::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn beside_is_the_same_address_or_the_same_subnet() {
+        for (source, address, expected) in [
+            ("8.8.8.8", "8.8.8.8", true),
+            ("8.8.8.8", "8.8.8.9", false),
+            ("2a00::1:0:0:0:1", "2a00::1:ffff:ffff:ffff:ffff", true),
+            ("2a00::1:0:0:0:1", "2a00::2:0:0:0:1", false),
+            ("8.8.8.8", "2a00::1", false),
+        ] {
+            let [source, address] = [source, address].map(|text| text.parse().unwrap());
+            assert_eq!(is_beside(source, address), expected, "{source} {address}");
+        }
+    }
+}
