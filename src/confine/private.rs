@@ -19,10 +19,24 @@ use crate::wire::escape::EscapedPath;
 #[derive(Debug, Error)]
 pub(crate) enum PrivateError {
     /// The system says so.
-    #[error("the private directory `{}` cannot be made: {error}", EscapedPath(.path))]
+    #[error(
+        "the private directory `{}` cannot be made: {error}; set XDG_CACHE_HOME to a directory that can be written to",
+        EscapedPath(.path)
+    )]
     Io {
         /// The directory.
         path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The directory for temporary files holds none.
+    #[error(
+        "no private directory can be made in `{}`: {error}; set TMPDIR to a directory that can be written to",
+        EscapedPath(.parent)
+    )]
+    Temporary {
+        /// The directory.
+        parent: PathBuf,
         /// Why.
         error: io::Error,
     },
@@ -50,16 +64,34 @@ pub(crate) enum PrivateError {
 /// # Errors
 /// When it cannot be made.
 pub(crate) fn temporary() -> Result<TempDir, PrivateError> {
-    let parent = std::env::temp_dir();
-    let made = parent.canonicalize().and_then(|parent| {
-        tempfile::Builder::new()
-            .prefix("aegis-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)
-    });
-    made.map_err(|error| PrivateError::Io {
-        path: parent,
-        error,
+    let parent = temporary_parent();
+    let made = parent.canonicalize();
+    made.and_then(|parent| directory_in(&parent))
+        .map_err(|error| PrivateError::Temporary { parent, error })
+}
+
+/// Where temporary files go: TMPDIR, unless it is empty, which names nothing.
+pub(super) fn temporary_parent() -> PathBuf {
+    let asked = std::env::var_os("TMPDIR").filter(|asked| !asked.is_empty());
+    asked.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
+/// Makes a directory, mode 0700, in `parent`. It goes with the value.
+///
+/// # Errors
+/// When it cannot be made. The text is the system's alone.
+pub(super) fn directory_in(parent: &Path) -> io::Result<TempDir> {
+    let made = tempfile::Builder::new()
+        .prefix("aegis-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(parent);
+    // What is wrapped around it shows a name that nobody knows.
+    made.map_err(|error| {
+        let cause = error.get_ref().and_then(|wrapped| wrapped.source());
+        let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+        cause
+            .and_then(io::Error::raw_os_error)
+            .map_or(error, io::Error::from_raw_os_error)
     })
 }
 

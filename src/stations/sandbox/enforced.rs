@@ -13,17 +13,20 @@ use tempfile::TempDir;
 
 use super::{Asked, Own, argv_digest};
 use crate::chain::audit::Audit;
-use crate::confine::assets::{Assets, What};
+use crate::confine::assets::{Assets, Lost, What};
 use crate::confine::door::Door;
 use crate::confine::machine::{Machine as _, ThisMachine};
 use crate::confine::order::{self, Order, Wanted};
 use crate::confine::private;
 use crate::confine::profile::{Options, Private, Profile};
 use crate::confine::seccomp::Metadata;
+use crate::confine::start;
 use crate::egress::Upstream;
 use crate::grant::manifest::{Manifest, NetNeed};
 use crate::grant::mint::{AskedFor, Authority, Denial, Mint, Minted};
+use crate::grant::root::RootError;
 use crate::net::allow::Allow;
+use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Limits;
 
 pub(crate) use crate::confine::start::Started;
@@ -123,15 +126,9 @@ impl Request {
     /// # Errors
     /// One line: what cannot be granted, and what to do.
     pub(crate) fn prepare(&self, command: &[OsString], own: Own<'_>) -> Result<Prepared, String> {
-        let machine = ThisMachine::look().map_err(|error| {
-            format!(
-                "the working directory or /proc/self/mountinfo cannot be read: {error}; start aegis elsewhere, and not confined itself"
-            )
-        })?;
+        let machine = ThisMachine::look().map_err(text)?;
         let grant = self.mint(machine.directory())?;
-        let assets = own.assets(&machine).map_err(|error| {
-            format!("what has to be kept from the server cannot be found: {error}")
-        })?;
+        let assets = own.assets(&machine)?;
         let temporary = private::temporary().map_err(text)?;
         let private = Private {
             temporary: temporary.path().to_owned(),
@@ -169,10 +166,13 @@ impl Request {
         Mint::default()
             .mint(&manifest, authority)
             .map_err(|denial| match &denial {
-                Denial::Path { need, .. } if self.read.contains(&need.path) => {
-                    format!("--allow-read: {denial}")
+                Denial::Path { need, error } => {
+                    let flag = match self.read.contains(&need.path) {
+                        true => "--allow-read",
+                        false => "--allow-write",
+                    };
+                    format!("{flag}: {denial}{}", cure(base, &need.path, error))
                 }
-                Denial::Path { .. } => format!("--allow-write: {denial}"),
                 _ => denial.to_string(),
             })
     }
@@ -221,25 +221,51 @@ impl Request {
 }
 
 impl Own<'_> {
-    fn assets(&self, machine: &ThisMachine) -> io::Result<Assets> {
-        let mut assets = Assets::default();
-        assets.add(machine, What::SigningKey, self.signing_key)?;
-        let (Audit::File(audit) | Audit::Directory(audit)) = self.audit;
-        assets.add(machine, What::Audit, audit)?;
-        if let Some(policy) = self.policy {
-            assets.add(machine, What::Policy, policy)?;
-        }
-        if let Some(cache) = private::cache_root(machine) {
-            assets.add(machine, What::Cache, &cache)?;
-        }
-        assets.add_executable(machine, &std::env::current_exe()?)?;
-        assets.add_clients(machine)?;
-        Ok(assets)
+    fn assets(&self, machine: &ThisMachine) -> Result<Assets, String> {
+        let executable = start::own_executable().map_err(text)?;
+        let all = || {
+            let mut assets = Assets::default();
+            assets.add(machine, What::SigningKey, self.signing_key)?;
+            let (Audit::File(audit) | Audit::Directory(audit)) = self.audit;
+            assets.add(machine, What::Audit, audit)?;
+            if let Some(policy) = self.policy {
+                assets.add(machine, What::Policy, policy)?;
+            }
+            if let Some(cache) = private::cache_root(machine) {
+                assets.add(machine, What::Cache, &cache)?;
+            }
+            assets.add_executable(machine, &executable)?;
+            assets.add_clients(machine)?;
+            Ok(assets)
+        };
+        all().map_err(|lost: Lost| lost.to_string())
     }
 }
 
 fn all<T, E: Display>(read: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, String> {
     read.collect::<Result<_, _>>().map_err(text)
+}
+
+/// What helps when a path cannot be granted. Clients start aegis without a
+/// shell, and in a directory of their choice.
+fn cure(base: &Path, path: &Path, error: &RootError) -> String {
+    let RootError::Io(error) = error else {
+        return String::new();
+    };
+    let first = path.as_os_str().as_encoded_bytes().first();
+    match error.kind() {
+        io::ErrorKind::NotFound if matches!(first, Some(b'~' | b'$')) => {
+            "; no shell has expanded it, so write the whole path".to_owned()
+        }
+        io::ErrorKind::NotFound if path.is_relative() => {
+            format!("; it was looked for in `{}`", EscapedPath(base))
+        }
+        io::ErrorKind::NotFound => "; make it first, or leave it out".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "; let the user whom aegis runs as read it, or leave it out".to_owned()
+        }
+        _ => String::new(),
+    }
 }
 
 fn text(error: impl Display) -> String {

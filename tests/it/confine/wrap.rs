@@ -9,4 +9,5 @@ mod network;
 mod refused;
 mod server;
 mod session;
+mod short;
 mod usage;
