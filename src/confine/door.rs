@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, listen};
 use tempfile::TempDir;
@@ -219,9 +218,7 @@ impl Line {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     Err(self.watch.ended_by(deadline))
                 }
-                Err(error) if error.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
-                    Err(StartError::Door(error))
-                }
+                Err(error) if error.raw_os_error().is_some() => Err(StartError::Door(error)),
                 Err(_) => Err(StartError::Protocol),
             },
         }

@@ -85,13 +85,11 @@ pub(super) fn directory_in(parent: &Path) -> io::Result<TempDir> {
         .prefix("aegis-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(parent);
-    // What is wrapped around it shows a name that nobody knows.
+    // The crate adds a name that nobody knows, as Debug shows it.
     made.map_err(|error| {
-        let cause = error.get_ref().and_then(|wrapped| wrapped.source());
-        let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
-        cause
-            .and_then(io::Error::raw_os_error)
-            .map_or(error, io::Error::from_raw_os_error)
+        let text = error.to_string();
+        let cause = text.split(" at path ").next().unwrap_or_default();
+        io::Error::new(error.kind(), cause.to_owned())
     })
 }
 

@@ -131,13 +131,16 @@ impl Parent {
         let parent = Self { connection, pid };
         parent.hold_on_to()?;
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        parent.say(&Said::Hello { version }).map_err(failed)?;
+        parent
+            .say(&Said::Hello { version })
+            .map_err(|error| failed(format_args!("speak to the parent: {error}")))?;
         Ok(parent)
     }
 
     /// Dies when the parent does, and makes sure that it has not already.
     fn hold_on_to(&self) -> Result<(), Refusal> {
-        set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(|error| failed(format_args!("die with the parent: {error}")))?;
         match getppid() == Some(self.pid) {
             true => Ok(()),
             false => Err(failed(format_args!(
@@ -194,8 +197,10 @@ fn confine(order: &Order, args: &[OsString], parent: &Parent) -> Result<Infallib
         seccomp,
         network,
         namespaces: found.namespaces,
-        no_capabilities: capabilities::has_none().map_err(stop)?,
-        no_new_privs: rustix::thread::no_new_privs().map_err(stop)?,
+        no_capabilities: capabilities::has_none()
+            .map_err(|error| stop(format_args!("read capabilities: {error}")))?,
+        no_new_privs: rustix::thread::no_new_privs()
+            .map_err(|error| stop(format_args!("read no_new_privs: {error}")))?,
         gaps: found.gaps,
         self_tests: found.self_tests,
     };
