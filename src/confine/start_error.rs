@@ -30,7 +30,9 @@ pub(crate) enum StartError {
     #[error("the executable of aegis was replaced or deleted while it ran; start again")]
     Replaced,
     /// The child cannot be watched.
-    #[error("the helper cannot be watched: {0}; confinement needs Linux 5.3 or later")]
+    #[error(
+        "the helper cannot be watched: {0}; confinement needs Linux 5.3 or later, and a container that lets pidfd_open through"
+    )]
     Watch(io::Error),
     /// The machine gives no namespaces, and this start cannot do without.
     #[error(
