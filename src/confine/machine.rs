@@ -43,6 +43,11 @@ pub(crate) enum MachineError {
         "/proc/self/mountinfo cannot be read: {0}; mount /proc, and start aegis where it may read that, so not confined itself"
     )]
     Mounts(io::Error),
+    /// The process ids in it are not those that the system calls take.
+    #[error(
+        "/proc is of another process namespace, where this process has another id; mount the own one there (unshare --mount-proc)"
+    )]
+    OtherProcesses,
 }
 
 /// The one that this process runs on.
@@ -56,9 +61,14 @@ impl ThisMachine {
     /// Looks at it.
     ///
     /// # Errors
-    /// When the working directory is gone or the mounts cannot be read.
+    /// When the working directory is gone, the mounts cannot be read, or
+    /// `/proc` is about other processes.
     pub(crate) fn look() -> Result<Self, MachineError> {
         let table = std::fs::read("/proc/self/mountinfo").map_err(MachineError::Mounts)?;
+        let own = std::process::id().to_string();
+        if !std::fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&own)) {
+            return Err(MachineError::OtherProcesses);
+        }
         Ok(Self {
             directory: std::env::current_dir().map_err(MachineError::Directory)?,
             mounts: mount_points(&table),

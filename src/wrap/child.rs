@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Read as _, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -265,6 +266,11 @@ fn reap(pid: Pid) {
 
 /// The children of this process.
 fn children() -> Vec<Pid> {
+    // In the /proc of another namespace their ids are those of strangers here.
+    let own = std::process::id().to_string();
+    if !std::fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&own)) {
+        return Vec::new();
+    }
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
         return Vec::new();
     };

@@ -9,10 +9,15 @@ use super::server::{Confined, has_namespaces};
 
 /// The same command behind a line of shell.
 fn behind(line: &str, confined: &Confined) -> Command {
+    behind_script(&format!("{line} && exec \"$@\""), confined)
+}
+
+/// The same command as the arguments of a script.
+fn behind_script(script: &str, confined: &Confined) -> Command {
     let inner = confined.command();
     let mut command = Command::new("sh");
     command
-        .args(["-c", &format!("{line} && exec \"$@\""), "sh"])
+        .args(["-c", script, "sh"])
         .arg(inner.get_program())
         .args(inner.get_args())
         .current_dir(confined.home());
@@ -111,6 +116,19 @@ fn a_directory_that_is_gone_and_a_home_that_loops_are_named() {
         confined.with_variable("HOME", home).command(),
         &why,
         "correct its path, which HOME or an XDG_ variable leads to",
+    );
+}
+
+#[test]
+fn the_proc_of_other_processes_is_told_from_the_own_one() {
+    let Some(confined) = Confined::python(&[]).filter(|_| has_namespaces()) else {
+        return;
+    };
+    let script = "exec unshare -U -r -p -f \"$@\"";
+    assert_refused(
+        behind_script(script, &confined),
+        "/proc is of another process namespace",
+        "; mount the own one there (unshare --mount-proc)",
     );
 }
 
