@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, listen};
-use tempfile::TempDir;
 
 use super::handed::{self, Sockets};
 use super::handshake::{self, GO, Packet, Said};
 use super::order::{Order, Wanted};
-use super::private;
+use super::private::{self, Directory};
 use super::profile::Profile;
 use super::report::Report;
 use super::start_error::StartError;
@@ -29,7 +28,7 @@ pub(crate) struct Door {
     /// Listened on, never answered.
     _canary: Option<TcpListener>,
     canary_port: Option<u16>,
-    _directory: TempDir,
+    directory: Directory,
 }
 
 /// A helper that is restricted, and waits. Dropped, it ends without having
@@ -60,7 +59,7 @@ impl Door {
                         listener,
                         canary_port: canary.as_ref().map(|&(_, port)| port),
                         _canary: canary.map(|(listener, _)| listener),
-                        _directory: directory,
+                        directory,
                     });
                 }
                 Err(error) => tried.push(format!("`{}`: {error}", EscapedPath(&place))),
@@ -73,7 +72,7 @@ impl Door {
         place: &Path,
         profile: &Profile,
         listener: &OwnedFd,
-    ) -> io::Result<(TempDir, String)> {
+    ) -> io::Result<(Directory, String)> {
         let place = place.canonicalize()?;
         if profile
             .rules
@@ -84,7 +83,7 @@ impl Door {
         }
         let directory = private::directory_in(&place)?;
         std::fs::write(directory.path().join(CANARY), "")?;
-        let path = directory.path().join("door");
+        let path = directory.path().join(DOOR);
         let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
         bind(listener, &SocketAddrUnix::new(text)?)?;
         listen(listener, 1)?;
@@ -148,6 +147,15 @@ impl Door {
             report: *report,
             sockets,
         })
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // By name, so that the directory is empty: see there.
+        for name in [DOOR, CANARY] {
+            let _ = std::fs::remove_file(self.directory.path().join(name));
+        }
     }
 }
 
@@ -296,6 +304,8 @@ pub(crate) const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
 
 /// Beside the socket, a file that nothing grants.
 pub(super) const CANARY: &str = "canary";
+
+const DOOR: &str = "door";
 
 const CANARY_TRIES: usize = 64;
 

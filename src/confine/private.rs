@@ -1,7 +1,7 @@
 //! Directories that belong to one confined server alone: for temporary files,
 //! and for what it caches from one start to the next.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -14,6 +14,10 @@ use thiserror::Error;
 
 use super::machine::Machine;
 use crate::wire::escape::EscapedPath;
+
+/// A directory that goes with the value, and what is in it.
+#[derive(Debug)]
+pub(crate) struct Directory(Option<TempDir>);
 
 /// Why a directory cannot be a server's own.
 #[derive(Debug, Error)]
@@ -63,11 +67,38 @@ pub(crate) enum PrivateError {
 ///
 /// # Errors
 /// When it cannot be made.
-pub(crate) fn temporary() -> Result<TempDir, PrivateError> {
+pub(crate) fn temporary() -> Result<Directory, PrivateError> {
     let parent = temporary_parent();
     let made = parent.canonicalize();
     made.and_then(|parent| directory_in(&parent))
         .map_err(|error| PrivateError::Temporary { parent, error })
+}
+
+impl Directory {
+    /// Its name.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// When something of it is left.
+    pub(crate) fn close(mut self) -> io::Result<()> {
+        self.0.take().map_or(Ok(()), TempDir::close)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // An empty one is removed without a descriptor, of which there may be
+        // none left; all else needs some.
+        if let Some(held) = self.0.take()
+            && fs::remove_dir(held.path()).is_ok()
+        {
+            let _ = held.keep();
+        }
+    }
 }
 
 /// Where temporary files go: TMPDIR, unless it is empty, which names nothing.
@@ -80,13 +111,13 @@ pub(super) fn temporary_parent() -> PathBuf {
 ///
 /// # Errors
 /// When it cannot be made. The text is the system's alone.
-pub(super) fn directory_in(parent: &Path) -> io::Result<TempDir> {
+pub(super) fn directory_in(parent: &Path) -> io::Result<Directory> {
     let made = tempfile::Builder::new()
         .prefix("aegis-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(parent);
     // The crate adds a name that nobody knows, as Debug shows it.
-    made.map_err(|error| {
+    made.map(|made| Directory(Some(made))).map_err(|error| {
         let text = error.to_string();
         let cause = text.split(" at path ").next().unwrap_or_default();
         io::Error::new(error.kind(), cause.to_owned())
@@ -175,7 +206,6 @@ const CONFINED: &str = "confined";
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -9,15 +9,13 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::{Asked, Own, argv_digest};
 use crate::chain::audit::Audit;
 use crate::confine::assets::{Assets, Lost, What};
 use crate::confine::door::Door;
 use crate::confine::machine::{Machine as _, ThisMachine};
 use crate::confine::order::{self, Order, Wanted};
-use crate::confine::private;
+use crate::confine::private::{self, Directory};
 use crate::confine::profile::{Options, Private, Profile};
 use crate::confine::seccomp::Metadata;
 use crate::confine::start;
@@ -55,7 +53,7 @@ pub(crate) struct Prepared {
     command: Vec<OsString>,
     order: Order,
     door: Door,
-    temporary: TempDir,
+    temporary: Directory,
 }
 
 impl Asked {

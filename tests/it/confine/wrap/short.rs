@@ -3,6 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::server::{Confined, has_namespaces};
@@ -55,6 +56,19 @@ fn sockets_that_do_not_fit_are_a_matter_of_the_limit() {
         "; let this process open more files (ulimit -n)",
     );
     assert!(confined.leftovers().is_empty());
+}
+
+/// Not even to remove what was begun: removing needs none then.
+#[test]
+fn however_few_files_may_be_open_nothing_is_left() {
+    let Some(confined) = Confined::python(&[]) else {
+        return;
+    };
+    for files in 4..24 {
+        let mut command = behind(&format!("ulimit -n {files}"), &confined);
+        command.stdin(Stdio::null()).output().unwrap();
+        assert_eq!(confined.leftovers(), Vec::<&Path>::new(), "{files}");
+    }
 }
 
 #[test]
