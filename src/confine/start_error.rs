@@ -78,9 +78,16 @@ pub(crate) enum StartError {
 
 /// What helps when the socket, or one that came over it, cannot be had.
 fn door_cure(error: &io::Error) -> &'static str {
-    match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::MFILE) => "; let this process open more files (ulimit -n)",
+    match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::ACCESS) => "; a program that is confined itself may make none",
+        _ => files_cure(error),
+    }
+}
+
+/// What helps where no more files may be open, for the end of a message.
+pub(super) fn files_cure(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => "; let this process open more files (ulimit -n)",
         _ => "",
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::Shared;
@@ -154,7 +155,7 @@ impl Wrapped {
             let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while matches!(
                 rustix::process::waitid(WaitId::Pid(pid), unreaped),
-                Err(rustix::io::Errno::INTR)
+                Err(Errno::INTR)
             ) {}
         }
     }
@@ -246,6 +247,11 @@ fn not_spawned(program: &OsStr, error: &io::Error) -> String {
             Escaped(&path)
         ));
     }
+    text.push_str(match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => "; let aegis open more files (ulimit -n)",
+        Some(Errno::AGAIN) => "; let this user start more processes (ulimit -u)",
+        _ => "",
+    });
     text
 }
 
