@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use thiserror::Error;
 
 use super::machine::Machine;
+use crate::grant::root;
 use crate::wire::escape::EscapedPath;
 
 /// A directory that goes with the value, and what is in it.
@@ -80,12 +81,23 @@ impl Directory {
         self.0.as_ref().map_or(Path::new(""), TempDir::path)
     }
 
-    /// Removes it.
+    /// Removes it, also what the owner of something in it has locked: caches
+    /// of modules are read-only, so that nobody changes them by mistake.
+    /// Nobody else may be at work in it any more.
     ///
     /// # Errors
     /// When something of it is left.
     pub(crate) fn close(mut self) -> io::Result<()> {
-        self.0.take().map_or(Ok(()), TempDir::close)
+        let Some(path) = self.0.take().map(TempDir::keep) else {
+            return Ok(());
+        };
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                unlock(path.clone());
+                fs::remove_dir_all(&path)
+            }
+            done => done,
+        }
     }
 }
 
@@ -97,6 +109,26 @@ impl Drop for Directory {
             && fs::remove_dir(held.path()).is_ok()
         {
             let _ = held.keep();
+        }
+    }
+}
+
+/// Lets the owner read and change a directory and those beneath it, as far as
+/// that can be done.
+fn unlock(top: PathBuf) {
+    let mut locked = vec![top];
+    while let Some(path) = locked.pop() {
+        // Held, so that no link is followed; not opened, which may be refused.
+        let Ok(held) = root::open(&path, OFlags::DIRECTORY | OFlags::NOFOLLOW) else {
+            continue;
+        };
+        let by_number = format!("/proc/self/fd/{}", held.as_raw_fd());
+        let _ = fs::set_permissions(by_number, Permissions::from_mode(0o700));
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_directory && locked.len() < MAX_LOCKED {
+                locked.push(entry.path());
+            }
         }
     }
 }
@@ -197,6 +229,9 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::RDONLY)
     .union(OFlags::CLOEXEC);
+
+/// How many directories wait to be unlocked. What is beyond stays.
+const MAX_LOCKED: usize = 1 << 16;
 
 const OTHERS_WRITE: u32 = 0o022;
 

@@ -79,6 +79,29 @@ fn however_few_files_may_be_open_nothing_is_left() {
     }
 }
 
+/// As caches of modules do. Of root's nothing is locked.
+#[test]
+fn what_a_server_locks_in_its_temporary_directory_goes_all_the_same() {
+    let mut confined = Confined::python(&["--allow-exec-support"]);
+    if rustix::process::geteuid().is_root() {
+        confined = confined.and_then(Confined::by_a_plain_user);
+    }
+    let Some(confined) = confined else {
+        return;
+    };
+    // Who may write somewhere may change modes.
+    let confined = confined.granting("--allow-write", "work");
+    let script = "cd $TMPDIR && mkdir -p a/b && touch a/b/f && ln -s $HOME/work a/l && \
+                  chmod 0 a/b && chmod 500 a && chmod 500 $HOME/work";
+    let confined = confined.with_command(&["/bin/sh", "-c", script].map(str::to_owned));
+    let shown = confined.shown();
+    assert!(!shown.contains("could not be removed"), "{shown}");
+    assert_eq!(confined.leftovers(), Vec::<&Path>::new(), "{shown}");
+    // Where the link leads nothing was touched.
+    let work = fs::metadata(confined.home().join("work")).unwrap();
+    assert_eq!(work.permissions().mode() & 0o777, 0o500, "{shown}");
+}
+
 #[test]
 fn an_empty_tmpdir_names_no_place() {
     let Some(confined) = Confined::python(&[]) else {
