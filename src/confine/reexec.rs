@@ -63,7 +63,8 @@ pub(crate) enum Refusal {
 /// When any step does not do what it should; then nothing was executed.
 pub(crate) fn main(args: &[OsString]) -> Result<Infallible, Refusal> {
     let args = command_line(args)?;
-    let status = Status::of_self().map_err(failed)?;
+    let status = Status::of_self()
+        .map_err(|error| failed(format_args!("read /proc/self/status: {error}")))?;
     if status.threads != 1 {
         return Err(failed("it has more than one thread"));
     }
@@ -205,7 +206,9 @@ fn confine(order: &Order, args: &[OsString], parent: &Parent) -> Result<Infallib
         self_tests: found.self_tests,
     };
     let ready = Said::Ready(Box::new(report));
-    parent.say(&ready).map_err(stop)?;
+    parent
+        .say(&ready)
+        .map_err(|error| stop(format_args!("report what is in force: {error}")))?;
     match handshake::receive(&parent.connection) {
         Ok(packet) if packet.bytes == GO => {}
         _ => return Err(Stop::Gone),
@@ -247,7 +250,8 @@ fn enter(order: &Order, parent: &Parent, found: &mut Found) -> Result<bool, Stop
         let listeners =
             Listeners::bind(ports, *proxy_port, name_servers, has_ipv6).map_err(stop)?;
         let descriptors = listeners.descriptors();
-        handshake::say(&parent.connection, &Said::Sockets, &descriptors).map_err(stop)?;
+        handshake::say(&parent.connection, &Said::Sockets, &descriptors)
+            .map_err(|error| stop(format_args!("hand the sockets over: {error}")))?;
     }
     Ok(true)
 }
