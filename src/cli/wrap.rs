@@ -133,7 +133,7 @@ pub(super) struct Args {
     /// most processes and threads
     #[argh(option, arg_name = "N")]
     max_procs: Option<String>,
-    /// most address space of a process
+    /// most bytes of address space of a process
     #[argh(option, arg_name = "BYTES")]
     max_memory: Option<String>,
     /// most open files of a process

@@ -97,6 +97,35 @@ pub(crate) struct Reaches {
     asset: PathBuf,
 }
 
+/// What cannot be found, and so cannot be kept out of reach.
+#[derive(Debug, Error)]
+#[error(
+    "{what} `{}` cannot be found, and so not be kept from the server: {error}; correct its path{home}",
+    EscapedPath(.path)
+)]
+pub(crate) struct Lost {
+    what: What,
+    path: PathBuf,
+    error: io::Error,
+    /// Where that comes from, if nobody named it.
+    home: &'static str,
+}
+
+impl Lost {
+    fn new(what: What, path: &Path, error: io::Error) -> Self {
+        let home = match what {
+            What::Client(_) | What::Cache => ", which HOME or an XDG_ variable leads to",
+            _ => "",
+        };
+        Self {
+            what,
+            path: path.into(),
+            error,
+            home,
+        }
+    }
+}
+
 impl Assets {
     /// Adds what is at `path`, or will be.
     ///
@@ -108,10 +137,10 @@ impl Assets {
         machine: &impl Machine,
         what: What,
         path: &Path,
-    ) -> io::Result<()> {
+    ) -> Result<(), Lost> {
         self.0.push(Asset {
             what,
-            way: Way::follow(machine, path)?,
+            way: Way::follow(machine, path).map_err(|error| Lost::new(what, path, error))?,
         });
         Ok(())
     }
@@ -120,8 +149,14 @@ impl Assets {
     ///
     /// # Errors
     /// As [`Assets::add`].
-    pub(crate) fn add_executable(&mut self, machine: &impl Machine, path: &Path) -> io::Result<()> {
-        let path = machine.canonical(path)?;
+    pub(crate) fn add_executable(
+        &mut self,
+        machine: &impl Machine,
+        path: &Path,
+    ) -> Result<(), Lost> {
+        let path = machine
+            .canonical(path)
+            .map_err(|error| Lost::new(What::Executable, path, error))?;
         let folder = path.parent().unwrap_or(&path);
         self.add(machine, What::Executable, folder)
     }
@@ -131,7 +166,7 @@ impl Assets {
     ///
     /// # Errors
     /// As [`Assets::add`].
-    pub(crate) fn add_clients(&mut self, machine: &impl Machine) -> io::Result<()> {
+    pub(crate) fn add_clients(&mut self, machine: &impl Machine) -> Result<(), Lost> {
         let home = machine.variable("HOME").map(PathBuf::from);
         let config = machine.variable("XDG_CONFIG_HOME").map(PathBuf::from);
         for &(client, path) in CLIENTS {

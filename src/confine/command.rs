@@ -76,6 +76,12 @@ pub(crate) enum CommandError {
         /// What is wrong.
         fault: &'static str,
     },
+    /// The kernel takes the carriage return for a part of a name.
+    #[error(
+        "the first line of `{}` ends as on Windows, so that its interpreter is not found; save it with Unix line ends",
+        EscapedPath(.0)
+    )]
+    CarriageReturn(PathBuf),
     /// Scripts that run each other without end.
     #[error("`{}` is run by more than {MAX_SCRIPTS} interpreters, one after another", EscapedPath(.0))]
     TooDeep(PathBuf),
@@ -117,6 +123,9 @@ fn follow(
         Format::Elf(Elf::Broken(fault)) => Err(CommandError::Broken { path: found, fault }),
         // Neither: the kernel may have been taught other formats.
         Format::Elf(Elf::Static | Elf::No) => Ok(()),
+        Format::Script(script) if script.names_carriage_return() => {
+            Err(CommandError::CarriageReturn(found))
+        }
         Format::Script(script) => {
             let interpreter = machine.directory().join(&script.interpreter);
             follow(machine, Role::Interpreter, &interpreter, depth + 1, steps)?;
@@ -224,11 +233,10 @@ struct Script {
 fn script(head: &[u8]) -> Option<Script> {
     let line = head.strip_prefix(b"#!")?;
     let end = line.iter().position(|&b| b == b'\n');
-    let is_blank = |b: &u8| matches!(b, b' ' | b'\t');
-    let trimmed = line[..end.unwrap_or(line.len())].trim_ascii();
+    let trimmed = without_blanks(&line[..end.unwrap_or(line.len())]);
     let stop = trimmed
         .iter()
-        .position(|b| is_blank(b) || *b == 0)
+        .position(|byte| is_blank(byte) || *byte == 0)
         .unwrap_or(trimmed.len());
     // Without an end the name of the interpreter may have been cut off.
     if stop == 0 || end.is_none() && stop == trimmed.len() && head.len() == HEAD_BYTES {
@@ -237,11 +245,28 @@ fn script(head: &[u8]) -> Option<Script> {
     let (interpreter, argument) = trimmed.split_at(stop);
     Some(Script {
         interpreter: OsString::from_vec(interpreter.to_vec()).into(),
-        argument: argument.trim_ascii().to_vec(),
+        argument: without_blanks(argument).to_vec(),
     })
 }
 
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+fn without_blanks(text: &[u8]) -> &[u8] {
+    let start = text.iter().take_while(|byte| is_blank(byte)).count();
+    let text = &text[start..];
+    let end = text.iter().rev().take_while(|byte| is_blank(byte)).count();
+    &text[..text.len() - end]
+}
+
 impl Script {
+    /// Whether a program is looked for whose name ends in one.
+    fn names_carriage_return(&self) -> bool {
+        let ends = |name: &OsStr| name.as_bytes().ends_with(b"\r");
+        ends(self.interpreter.as_os_str()) || self.looked_up().is_some_and(|name| ends(&name))
+    }
+
     /// What `#!/usr/bin/env NAME` and `#!/usr/bin/env -S [VAR=VALUE] NAME …`
     /// have looked up in PATH.
     fn looked_up(&self) -> Option<OsString> {

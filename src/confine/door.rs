@@ -1,25 +1,24 @@
 //! The parent's side of the handshake: a private socket, one helper let in,
 //! and a word that lets it go.
 
-use std::fs::Permissions;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, listen};
-use tempfile::TempDir;
 
 use super::handed::{self, Sockets};
 use super::handshake::{self, GO, Packet, Said};
 use super::order::{Order, Wanted};
+use super::private::{self, Directory};
 use super::profile::Profile;
 use super::report::Report;
 use super::start_error::StartError;
 use super::watch::{Seen, Watch};
+use crate::wire::escape::EscapedPath;
 
 /// A private directory with a listening socket. Gone when dropped.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub(crate) struct Door {
     /// Listened on, never answered.
     _canary: Option<TcpListener>,
     canary_port: Option<u16>,
-    _directory: TempDir,
+    directory: Directory,
 }
 
 /// A helper that is restricted, and waits. Dropped, it ends without having
@@ -49,44 +48,46 @@ impl Door {
     /// When there is no place for it, or no socket may be made.
     pub(crate) fn open(profile: &Profile, network: &Wanted) -> Result<Self, StartError> {
         let canary = canary(network).map_err(StartError::Door)?;
-        let mut last = io::ErrorKind::NotFound.into();
+        // No place helps where there may be no socket.
+        let listener = handshake::socket().map_err(|error| StartError::Door(error.into()))?;
+        let mut tried = Vec::new();
         for place in places() {
-            match Self::in_place(&place, profile) {
-                Ok((directory, path, listener)) => {
+            match Self::in_place(&place, profile, &listener) {
+                Ok((directory, path)) => {
                     return Ok(Self {
                         path,
                         listener,
                         canary_port: canary.as_ref().map(|&(_, port)| port),
                         _canary: canary.map(|(listener, _)| listener),
-                        _directory: directory,
+                        directory,
                     });
                 }
-                Err(error) => last = error,
+                Err(error) => tried.push(format!("`{}`: {error}", EscapedPath(&place))),
             }
         }
-        Err(StartError::Door(last))
+        Err(StartError::Place(tried.join(", ")))
     }
 
-    fn in_place(place: &Path, profile: &Profile) -> io::Result<(TempDir, String, OwnedFd)> {
+    fn in_place(
+        place: &Path,
+        profile: &Profile,
+        listener: &OwnedFd,
+    ) -> io::Result<(Directory, String)> {
         let place = place.canonicalize()?;
         if profile
             .rules
             .iter()
             .any(|rule| place.starts_with(&rule.path))
         {
-            let text = "every directory for temporary files is granted; grant less";
-            return Err(io::Error::other(text));
+            return Err(io::Error::other("the server may reach it"));
         }
-        let mut builder = tempfile::Builder::new();
-        builder.permissions(Permissions::from_mode(0o700));
-        let directory = builder.prefix("aegis-").tempdir_in(place)?;
+        let directory = private::directory_in(&place)?;
         std::fs::write(directory.path().join(CANARY), "")?;
-        let path = directory.path().join("door");
+        let path = directory.path().join(DOOR);
         let text = path.to_str().ok_or(io::ErrorKind::InvalidFilename)?;
-        let listener = handshake::socket()?;
-        bind(&listener, &SocketAddrUnix::new(text)?)?;
-        listen(&listener, 1)?;
-        Ok((directory, text.to_owned(), listener))
+        bind(listener, &SocketAddrUnix::new(text)?)?;
+        listen(listener, 1)?;
+        Ok((directory, text.to_owned()))
     }
 
     /// The path of the socket.
@@ -137,12 +138,24 @@ impl Door {
         if !packet.descriptors.is_empty() {
             return Err(StartError::Protocol);
         }
-        report.check(order, pid, sockets.is_some())?;
+        report
+            .check(order, pid, sockets.is_some())
+            // Of one that has died meanwhile that says more.
+            .map_err(|error| line.watch.ended_if_gone().unwrap_or(error))?;
         Ok(Waiting {
             line,
             report: *report,
             sockets,
         })
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // By name, so that the directory is empty: see there.
+        for name in [DOOR, CANARY] {
+            let _ = std::fs::remove_file(self.directory.path().join(name));
+        }
     }
 }
 
@@ -213,6 +226,7 @@ impl Line {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     Err(self.watch.ended_by(deadline))
                 }
+                Err(error) if error.raw_os_error().is_some() => Err(StartError::Door(error)),
                 Err(_) => Err(StartError::Protocol),
             },
         }
@@ -272,12 +286,17 @@ fn canary(network: &Wanted) -> io::Result<Option<(TcpListener, u16)>> {
 /// short (unix(7)), and the operator's choice may be long, or granted.
 fn places() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    runtime
+    let mut places: Vec<_> = runtime
         .filter(|path| path.is_absolute())
         .into_iter()
-        .chain([std::env::temp_dir()])
-        .chain(["/tmp", "/var/tmp", "/dev/shm", "/run"].map(PathBuf::from))
-        .collect()
+        .chain([private::temporary_parent()])
+        .collect();
+    for usual in ["/tmp", "/var/tmp", "/dev/shm", "/run"].map(PathBuf::from) {
+        if !places.contains(&usual) {
+            places.push(usual);
+        }
+    }
+    places
 }
 
 /// How long a helper may take to be ready, and to execute the program.
@@ -286,10 +305,14 @@ pub(crate) const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
 /// Beside the socket, a file that nothing grants.
 pub(super) const CANARY: &str = "canary";
 
+const DOOR: &str = "door";
+
 const CANARY_TRIES: usize = 64;
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::confine::preset::Access;
     use crate::confine::profile::{Origin, Rule};
@@ -329,7 +352,14 @@ mod tests {
         drop(first);
         assert!(!directory.exists());
         let error = Door::open(&profile(&[Path::new("/")]), &Wanted::Denied).unwrap_err();
-        assert!(error.to_string().contains("grant less"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("grant less"), "{text}");
+        // Each place once, and why not there.
+        assert_eq!(
+            text.matches("`/tmp`: the server may reach it").count(),
+            1,
+            "{text}"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
@@ -91,7 +92,8 @@ pub(super) fn send(to: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) 
 /// Receives one packet.
 ///
 /// # Errors
-/// When it is longer than any that is sent.
+/// When it is longer than any that is sent; EMFILE when this process may not
+/// hold the descriptors that came with it.
 pub(super) fn receive(from: impl AsFd) -> io::Result<Packet> {
     let mut bytes = vec![0; MAX_PACKET_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
@@ -113,9 +115,13 @@ pub(super) fn receive(from: impl AsFd) -> io::Result<Packet> {
         })
         .flatten()
         .collect();
-    let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
-    if received.flags.intersects(cut) {
+    if received.flags.contains(ReturnFlags::TRUNC) {
         return Err(io::Error::other("a message of the handshake was cut"));
+    }
+    // There is space for as many as the kernel takes, so that these did not
+    // fit into the table of this process.
+    if received.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(Errno::MFILE.into());
     }
     bytes.truncate(received.bytes);
     Ok(Packet { bytes, descriptors })

@@ -69,7 +69,7 @@ pub(crate) struct Enforced {
 pub(crate) enum LandlockError {
     /// The kernel has none.
     #[error(
-        "this kernel offers no Landlock, by which files are fenced; use Linux 5.13 or later with landlock in its list of security modules (lsm=), or give --best-effort to run without that fence"
+        "this kernel offers no Landlock, by which files are fenced; use Linux 5.13 or later with landlock in its list of security modules (lsm=), and a container that lets its calls through, or give --best-effort to run without that fence"
     )]
     Unavailable,
     /// The kernel's leaves too much open.

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, OFlags};
+use thiserror::Error;
 
 use crate::grant::root::{self, FileId, Kind};
 
@@ -31,6 +32,24 @@ pub(crate) trait Machine {
     fn mounts(&self) -> &[PathBuf];
 }
 
+/// Why a machine cannot be looked at.
+#[derive(Debug, Error)]
+pub(crate) enum MachineError {
+    /// Paths begin nowhere.
+    #[error("the working directory cannot be found: {0}; start aegis in another")]
+    Directory(io::Error),
+    /// What is mounted where is not known.
+    #[error(
+        "/proc/self/mountinfo cannot be read: {0}; mount /proc, and start aegis where it may read that, so not confined itself"
+    )]
+    Mounts(io::Error),
+    /// The process ids in it are not those that the system calls take.
+    #[error(
+        "/proc is of another process namespace, where this process has another id; mount the own one there (unshare --mount-proc)"
+    )]
+    OtherProcesses,
+}
+
 /// The one that this process runs on.
 #[derive(Debug)]
 pub(crate) struct ThisMachine {
@@ -42,17 +61,20 @@ impl ThisMachine {
     /// Looks at it.
     ///
     /// # Errors
-    /// When the working directory is gone or the mounts cannot be read.
-    pub(crate) fn look() -> io::Result<Self> {
-        let table = std::fs::read("/proc/self/mountinfo")?;
+    /// When the working directory is gone, the mounts cannot be read, or
+    /// `/proc` is about other processes.
+    pub(crate) fn look() -> Result<Self, MachineError> {
+        let table = std::fs::read("/proc/self/mountinfo").map_err(MachineError::Mounts)?;
+        let own = std::process::id().to_string();
+        if !std::fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&own)) {
+            return Err(MachineError::OtherProcesses);
+        }
         Ok(Self {
-            directory: std::env::current_dir()?,
+            directory: std::env::current_dir().map_err(MachineError::Directory)?,
             mounts: mount_points(&table),
         })
     }
-}
 
-impl ThisMachine {
     /// Looks at as much of it as a confined process may see.
     ///
     /// # Errors
@@ -82,7 +104,9 @@ impl Machine for ThisMachine {
     fn check_executable(&self, path: &Path) -> io::Result<()> {
         let path = self.directory.join(path);
         if !path.metadata()?.is_file() {
-            return Err(io::ErrorKind::PermissionDenied.into());
+            // The system itself would say that permission is denied.
+            let text = "it is not a regular file";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         rustix::fs::accessat(CWD, &path, Access::EXEC_OK, AtFlags::EACCESS)?;
         Ok(())

@@ -13,6 +13,7 @@ use thiserror::Error;
 use super::door::Door;
 use super::profile::Profile;
 use super::seccomp::Metadata;
+use crate::wire::escape::Escaped;
 use crate::wire::facts::Limits;
 
 /// The variable that carries an [`Order`].
@@ -68,7 +69,7 @@ pub(crate) enum OrderError {
     #[error("{VARIABLE} is unset: this verb is aegis's own, started by `aegis wrap --confine`")]
     Unset,
     /// It means nothing.
-    #[error("invalid {VARIABLE}: {0}")]
+    #[error("invalid {VARIABLE}: {}", Escaped(.0))]
     Invalid(String),
     /// It does not fit into a variable.
     #[error(
@@ -96,12 +97,14 @@ pub(crate) enum OrderError {
     #[error("port {0} is to be the proxy's, and is allowed by --allow-net too")]
     ProxyPort(u16),
     /// A limit under which nothing could run, the helper neither.
-    #[error("{flag} needs at least {least}, got {got}")]
+    #[error("{flag} needs at least {least}{unit}, got {got}")]
     Limit {
         /// What sets it.
         flag: &'static str,
         /// What is needed.
         least: u64,
+        /// What is counted, unless the flag says it.
+        unit: &'static str,
         /// What was asked for.
         got: u64,
     },
@@ -223,13 +226,23 @@ pub(crate) fn proxy_port(ports: &[u16]) -> u16 {
 /// Names the one that is too low.
 pub(crate) fn check_limits(limits: &Limits) -> Result<(), OrderError> {
     let limits = [
-        ("--max-procs", limits.processes, 1),
-        ("--max-memory", limits.memory_bytes, LEAST_MEMORY_BYTES),
-        ("--max-files", limits.files, LEAST_FILES),
+        ("--max-procs", limits.processes, 1, ""),
+        (
+            "--max-memory",
+            limits.memory_bytes,
+            LEAST_MEMORY_BYTES,
+            " bytes",
+        ),
+        ("--max-files", limits.files, LEAST_FILES, ""),
     ];
-    for (flag, limit, least) in limits {
+    for (flag, limit, least, unit) in limits {
         if let Some(got) = limit.filter(|&limit| limit < least) {
-            return Err(OrderError::Limit { flag, least, got });
+            return Err(OrderError::Limit {
+                flag,
+                least,
+                unit,
+                got,
+            });
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Directories that belong to one confined server alone: for temporary files,
 //! and for what it caches from one start to the next.
 
-use std::fs::{DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,35 @@ use tempfile::TempDir;
 use thiserror::Error;
 
 use super::machine::Machine;
+use crate::grant::root;
 use crate::wire::escape::EscapedPath;
+
+/// A directory that goes with the value, and what is in it.
+#[derive(Debug)]
+pub(crate) struct Directory(Option<TempDir>);
 
 /// Why a directory cannot be a server's own.
 #[derive(Debug, Error)]
 pub(crate) enum PrivateError {
     /// The system says so.
-    #[error("the private directory `{}` cannot be made: {error}", EscapedPath(.path))]
+    #[error(
+        "the private directory `{}` cannot be made: {error}; set XDG_CACHE_HOME to a directory that can be written to",
+        EscapedPath(.path)
+    )]
     Io {
         /// The directory.
         path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The directory for temporary files holds none.
+    #[error(
+        "no private directory can be made in `{}`: {error}; set TMPDIR to a directory that can be written to",
+        EscapedPath(.parent)
+    )]
+    Temporary {
+        /// The directory.
+        parent: PathBuf,
         /// Why.
         error: io::Error,
     },
@@ -49,17 +68,91 @@ pub(crate) enum PrivateError {
 ///
 /// # Errors
 /// When it cannot be made.
-pub(crate) fn temporary() -> Result<TempDir, PrivateError> {
-    let parent = std::env::temp_dir();
-    let made = parent.canonicalize().and_then(|parent| {
-        tempfile::Builder::new()
-            .prefix("aegis-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)
-    });
-    made.map_err(|error| PrivateError::Io {
-        path: parent,
-        error,
+pub(crate) fn temporary() -> Result<Directory, PrivateError> {
+    let parent = temporary_parent();
+    let made = parent.canonicalize();
+    made.and_then(|parent| directory_in(&parent))
+        .map_err(|error| PrivateError::Temporary { parent, error })
+}
+
+impl Directory {
+    /// Its name.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+
+    /// Removes it, also what the owner of something in it has locked: caches
+    /// of modules are read-only, so that nobody changes them by mistake.
+    /// Nobody else may be at work in it any more.
+    ///
+    /// # Errors
+    /// When something of it is left.
+    pub(crate) fn close(mut self) -> io::Result<()> {
+        let Some(path) = self.0.take().map(TempDir::keep) else {
+            return Ok(());
+        };
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                unlock(path.clone());
+                fs::remove_dir_all(&path)
+            }
+            done => done,
+        }
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // An empty one is removed without a descriptor, of which there may be
+        // none left; all else needs some.
+        if let Some(held) = self.0.take()
+            && fs::remove_dir(held.path()).is_ok()
+        {
+            let _ = held.keep();
+        }
+    }
+}
+
+/// Lets the owner read and change a directory and those beneath it, as far as
+/// that can be done.
+fn unlock(top: PathBuf) {
+    let mut locked = vec![top];
+    while let Some(path) = locked.pop() {
+        // Held, so that no link is followed; not opened, which may be refused.
+        let Ok(held) = root::open(&path, OFlags::DIRECTORY | OFlags::NOFOLLOW) else {
+            continue;
+        };
+        let by_number = format!("/proc/self/fd/{}", held.as_raw_fd());
+        let _ = fs::set_permissions(by_number, Permissions::from_mode(0o700));
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_directory && locked.len() < MAX_LOCKED {
+                locked.push(entry.path());
+            }
+        }
+    }
+}
+
+/// Where temporary files go: TMPDIR, unless it is empty, which names nothing.
+pub(super) fn temporary_parent() -> PathBuf {
+    let asked = std::env::var_os("TMPDIR").filter(|asked| !asked.is_empty());
+    asked.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from)
+}
+
+/// Makes a directory, mode 0700, in `parent`. It goes with the value.
+///
+/// # Errors
+/// When it cannot be made. The text is the system's alone.
+pub(super) fn directory_in(parent: &Path) -> io::Result<Directory> {
+    let made = tempfile::Builder::new()
+        .prefix("aegis-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(parent);
+    // The crate adds a name that nobody knows, as Debug shows it.
+    made.map(|made| Directory(Some(made))).map_err(|error| {
+        let text = error.to_string();
+        let cause = text.split(" at path ").next().unwrap_or_default();
+        io::Error::new(error.kind(), cause.to_owned())
     })
 }
 
@@ -137,6 +230,9 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::RDONLY)
     .union(OFlags::CLOEXEC);
 
+/// How many directories wait to be unlocked. What is beyond stays.
+const MAX_LOCKED: usize = 1 << 16;
+
 const OTHERS_WRITE: u32 = 0o022;
 
 const OWN: &str = "aegis";
@@ -145,7 +241,6 @@ const CONFINED: &str = "confined";
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

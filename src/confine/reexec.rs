@@ -63,7 +63,8 @@ pub(crate) enum Refusal {
 /// When any step does not do what it should; then nothing was executed.
 pub(crate) fn main(args: &[OsString]) -> Result<Infallible, Refusal> {
     let args = command_line(args)?;
-    let status = Status::of_self().map_err(failed)?;
+    let status = Status::of_self()
+        .map_err(|error| failed(format_args!("read /proc/self/status: {error}")))?;
     if status.threads != 1 {
         return Err(failed("it has more than one thread"));
     }
@@ -131,13 +132,16 @@ impl Parent {
         let parent = Self { connection, pid };
         parent.hold_on_to()?;
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        parent.say(&Said::Hello { version }).map_err(failed)?;
+        parent
+            .say(&Said::Hello { version })
+            .map_err(|error| failed(format_args!("speak to the parent: {error}")))?;
         Ok(parent)
     }
 
     /// Dies when the parent does, and makes sure that it has not already.
     fn hold_on_to(&self) -> Result<(), Refusal> {
-        set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(|error| failed(format_args!("die with the parent: {error}")))?;
         match getppid() == Some(self.pid) {
             true => Ok(()),
             false => Err(failed(format_args!(
@@ -195,13 +199,17 @@ fn confine(order: &Order, args: &[OsString], parent: &Parent) -> Result<Infallib
         seccomp,
         network,
         namespaces: found.namespaces,
-        no_capabilities: capabilities::has_none().map_err(stop)?,
-        no_new_privs: rustix::thread::no_new_privs().map_err(stop)?,
+        no_capabilities: capabilities::has_none()
+            .map_err(|error| stop(format_args!("read capabilities: {error}")))?,
+        no_new_privs: rustix::thread::no_new_privs()
+            .map_err(|error| stop(format_args!("read no_new_privs: {error}")))?,
         gaps: found.gaps,
         self_tests: found.self_tests,
     };
     let ready = Said::Ready(Box::new(report));
-    parent.say(&ready).map_err(stop)?;
+    parent
+        .say(&ready)
+        .map_err(|error| stop(format_args!("report what is in force: {error}")))?;
     match handshake::receive(&parent.connection) {
         Ok(packet) if packet.bytes == GO => {}
         _ => return Err(Stop::Gone),
@@ -243,7 +251,8 @@ fn enter(order: &Order, parent: &Parent, found: &mut Found) -> Result<bool, Stop
         let listeners =
             Listeners::bind(ports, *proxy_port, name_servers, has_ipv6).map_err(stop)?;
         let descriptors = listeners.descriptors();
-        handshake::say(&parent.connection, &Said::Sockets, &descriptors).map_err(stop)?;
+        handshake::say(&parent.connection, &Said::Sockets, &descriptors)
+            .map_err(|error| stop(format_args!("hand the sockets over: {error}")))?;
     }
     Ok(true)
 }

@@ -49,10 +49,9 @@ impl Report {
         has_sockets: bool,
     ) -> Result<(), StartError> {
         self.check_order(order, has_sockets)?;
-        let unseen = |_| Contradicted("it can be looked at");
-        self.check_status(&Status::of(pid).map_err(unseen)?)?;
-        let held = process::namespaces(&pid.to_string()).map_err(unseen)?;
-        let ours = process::namespaces("thread-self").map_err(unseen)?;
+        self.check_status(&Status::of(pid).map_err(StartError::Unseen)?)?;
+        let held = process::namespaces(&pid.to_string()).map_err(StartError::Unseen)?;
+        let ours = process::namespaces("thread-self").map_err(StartError::Unseen)?;
         let is_own = |(kind, inode): (&String, &u64)| {
             held.get(kind) == Some(inode) && ours.get(kind) != Some(inode)
         };

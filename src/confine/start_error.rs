@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::io::Errno;
 use thiserror::Error;
 
 use super::door::HANDSHAKE_WAIT;
@@ -15,10 +16,13 @@ pub(crate) enum StartError {
     #[error(transparent)]
     Order(#[from] OrderError),
     /// The private socket.
-    #[error(
-        "the private socket that a confined start needs cannot be had: {0}; a program that is confined itself may make none"
-    )]
+    #[error("the private socket that a confined start needs cannot be had: {0}{cure}", cure = door_cure(.0))]
     Door(io::Error),
+    /// Its directory.
+    #[error(
+        "there is no place for the private socket that a confined start needs ({0}); grant less, or set XDG_RUNTIME_DIR to a directory with a short name that can be written to"
+    )]
+    Place(String),
     /// Where the executable of this process is.
     #[error("the executable of aegis cannot be found: {0}; is /proc mounted?")]
     Executable(io::Error),
@@ -26,7 +30,9 @@ pub(crate) enum StartError {
     #[error("the executable of aegis was replaced or deleted while it ran; start again")]
     Replaced,
     /// The child cannot be watched.
-    #[error("the helper cannot be watched: {0}; confinement needs Linux 5.3 or later")]
+    #[error(
+        "the helper cannot be watched: {0}; confinement needs Linux 5.3 or later, and a container that lets pidfd_open through"
+    )]
     Watch(io::Error),
     /// The machine gives no namespaces, and this start cannot do without.
     #[error(
@@ -57,10 +63,31 @@ pub(crate) enum StartError {
     /// It says what no helper says.
     #[error("the helper said what no helper says: this is a fault of aegis, please report it")]
     Protocol,
+    /// It cannot be looked at.
+    #[error(
+        "the helper cannot be looked at in /proc: {0}; mount /proc, and let this process open more files (ulimit -n)"
+    )]
+    Unseen(io::Error),
     /// It claims more than the kernel does.
     #[error("the helper says that {0}, and the kernel or the order says otherwise")]
     Contradicted(&'static str),
     /// The program could not be executed behind the fences.
     #[error("{0}")]
     Executed(String),
+}
+
+/// What helps when the socket, or one that came over it, cannot be had.
+fn door_cure(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) => "; a program that is confined itself may make none",
+        _ => files_cure(error),
+    }
+}
+
+/// What helps where no more files may be open, for the end of a message.
+pub(super) fn files_cure(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => "; let this process open more files (ulimit -n)",
+        _ => "",
+    }
 }

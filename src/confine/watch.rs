@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open, waitid};
 
 use super::start_error::StartError;
 
@@ -70,11 +70,19 @@ impl Watch {
         }
     }
 
+    /// How the child ended, if it has.
+    pub(super) fn ended_if_gone(&self) -> Option<StartError> {
+        self.status().is_some().then(|| self.ended())
+    }
+
+    fn status(&self) -> Option<WaitIdStatus> {
+        let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(self.pid), unreaped).ok().flatten()
+    }
+
     /// How the child ended, which has.
     pub(super) fn ended(&self) -> StartError {
-        let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let status = waitid(WaitId::Pid(self.pid), unreaped).ok().flatten();
-        let how = status.and_then(|status| {
+        let how = self.status().and_then(|status| {
             let exited = status
                 .exit_status()
                 .map(|code| format!("exited with {code}"));

@@ -132,7 +132,7 @@ impl Allow {
     /// Reads an entry.
     pub(crate) fn parse(text: &str) -> Result<Self, AllowError> {
         read(text).map_err(|fault| AllowError {
-            text: Shortened::of(text),
+            text: shown(text),
             fault,
         })
     }
@@ -194,6 +194,14 @@ impl fmt::Display for Allow {
             write!(f, "{before}{port}")?;
         }
         Ok(())
+    }
+}
+
+/// Without what stands before a host: that may be a login.
+fn shown(text: &str) -> Shortened {
+    match text.rsplit_once('@') {
+        Some((_, host)) => Shortened::of(&format!("…@{host}")),
+        None => Shortened::of(text),
     }
 }
 

@@ -3,11 +3,13 @@
 use std::ffi::OsStr;
 use std::io::{self, Read as _, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::Shared;
@@ -153,7 +155,7 @@ impl Wrapped {
             let unreaped = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while matches!(
                 rustix::process::waitid(WaitId::Pid(pid), unreaped),
-                Err(rustix::io::Errno::INTR)
+                Err(Errno::INTR)
             ) {}
         }
     }
@@ -245,6 +247,11 @@ fn not_spawned(program: &OsStr, error: &io::Error) -> String {
             Escaped(&path)
         ));
     }
+    text.push_str(match Errno::from_io_error(error) {
+        Some(Errno::MFILE) => "; let aegis open more files (ulimit -n)",
+        Some(Errno::AGAIN) => "; let this user start more processes (ulimit -u)",
+        _ => "",
+    });
     text
 }
 
@@ -265,6 +272,11 @@ fn reap(pid: Pid) {
 
 /// The children of this process.
 fn children() -> Vec<Pid> {
+    // In the /proc of another namespace their ids are those of strangers here.
+    let own = std::process::id().to_string();
+    if !std::fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&own)) {
+        return Vec::new();
+    }
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
         return Vec::new();
     };

@@ -119,6 +119,28 @@ fn what_is_missing_on_the_way_is_named_with_what_it_is_for() {
 }
 
 #[test]
+fn a_carriage_return_is_a_part_of_a_name_unless_env_splits_it_off() {
+    let mut machine = machine();
+    machine
+        .program("/opt/sh", b"#!/bin/sh\r\n")
+        .program("/opt/env", b"#!/usr/bin/env python\r\n")
+        .program("/opt/split", b"#!/usr/bin/env -S sh\r\n")
+        .program("/opt/argument", b"#!/bin/sh -e\r\n");
+    for name in ["sh", "env"] {
+        let path = format!("/opt/{name}");
+        assert_eq!(
+            error(&machine, &path),
+            format!(
+                "the first line of `{path}` ends as on Windows, so that its interpreter is not \
+                 found; save it with Unix line ends"
+            )
+        );
+    }
+    assert_eq!(paths(&machine, "/opt/argument")[1], "/usr/bin/dash");
+    assert!(paths(&machine, "/opt/split").len() > 2);
+}
+
+#[test]
 fn scripts_are_followed_as_far_as_the_kernel_does_and_no_further() {
     let mut machine = machine();
     machine.program("/opt/0", b"#!/bin/sh\n");

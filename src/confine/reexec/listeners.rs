@@ -8,6 +8,7 @@ use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 use crate::confine::order::DNS_PORT;
+use crate::confine::start_error::files_cure;
 
 /// All of them, bound.
 pub(super) struct Listeners {
@@ -95,7 +96,8 @@ fn name_addresses(servers: &[IpAddr], has_ipv6: bool) -> Vec<IpAddr> {
 }
 
 fn not_bound(address: &SocketAddr, error: &io::Error) -> String {
-    format!("cannot listen on {address} inside the confinement: {error}")
+    let cure = files_cure(error);
+    format!("cannot listen on {address} inside the confinement: {error}{cure}")
 }
 
 /// As the standard library's.

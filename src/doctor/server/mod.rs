@@ -22,14 +22,16 @@ mod session;
 mod trace;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use super::finding::{Cure, Finding, Id, Status};
 use super::paths::Paths;
 use super::verdict::{Network, Verdict};
-use crate::confine::assets::{Assets, What};
+use crate::confine::assets::{Assets, Lost, What};
 use crate::confine::machine::ThisMachine;
 use crate::confine::private;
+use crate::confine::start::own_executable;
 use crate::stations::sandbox::Asked;
 use judge::Pair;
 use propose::Clues;
@@ -99,7 +101,8 @@ pub(crate) fn examine(trial: &Trial, paths: &Paths, verdict: &Verdict) -> Result
         command: &trial.command,
         plain: watched.seen.as_ref(),
     };
-    let assets = assets(&machine, paths).map_err(|error| error.to_string())?;
+    let executable = own_executable().map_err(|error| error.to_string())?;
+    let assets = assets(&machine, paths, &executable).map_err(|error| error.to_string())?;
     let hears = verdict.network == Network::HostPort;
     let seeker = Seeker::new(&runs, clues, (&plain, &again), &assets, hears);
     server.means = means(&runs.tracing, hears);
@@ -276,7 +279,7 @@ fn means(tracing: &Tracing, hears_names: bool) -> Vec<String> {
 
 /// What the user keeps from every server: the paths that were named, and what
 /// is kept anyway.
-fn assets(machine: &ThisMachine, paths: &Paths) -> std::io::Result<Assets> {
+fn assets(machine: &ThisMachine, paths: &Paths, executable: &Path) -> Result<Assets, Lost> {
     let mut assets = Assets::default();
     let named = [
         (What::SigningKey, &paths.signing_key),
@@ -291,7 +294,7 @@ fn assets(machine: &ThisMachine, paths: &Paths) -> std::io::Result<Assets> {
     if let Some(cache) = private::cache_root(machine) {
         assets.add(machine, What::Cache, &cache)?;
     }
-    assets.add_executable(machine, &std::env::current_exe()?)?;
+    assets.add_executable(machine, executable)?;
     assets.add_clients(machine)?;
     Ok(assets)
 }

@@ -10,21 +10,20 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use super::{Asked, Own, argv_digest};
 use crate::chain::audit::Audit;
-use crate::confine::assets::{Assets, What};
+use crate::confine::assets::{Assets, Lost, What};
 use crate::confine::door::Door;
 use crate::confine::machine::{Machine as _, ThisMachine};
 use crate::confine::order::{self, Order, Wanted};
-use crate::confine::private;
+use crate::confine::private::{self, Directory};
 use crate::confine::profile::{Options, Private, Profile, check_ways};
 use crate::confine::seccomp::Metadata;
+use crate::confine::start;
 use crate::egress::Upstream;
 use crate::grant::manifest::{Manifest, NetNeed};
 use crate::grant::mint::{AskedFor, Authority, Denial, Mint, Minted};
-use crate::grant::root::Root;
+use crate::grant::root::{Root, RootError};
 use crate::net::allow::Allow;
 use crate::wire::escape::EscapedPath;
 use crate::wire::facts::Limits;
@@ -55,7 +54,7 @@ pub(crate) struct Prepared {
     command: Vec<OsString>,
     order: Order,
     door: Door,
-    temporary: TempDir,
+    temporary: Directory,
 }
 
 impl Asked {
@@ -126,11 +125,7 @@ impl Request {
     /// # Errors
     /// One line: what cannot be granted, and what to do.
     pub(crate) fn prepare(&self, command: &[OsString], own: Own<'_>) -> Result<Prepared, String> {
-        let machine = ThisMachine::look().map_err(|error| {
-            format!(
-                "the working directory or /proc/self/mountinfo cannot be read: {error}; start aegis elsewhere, and not confined itself"
-            )
-        })?;
+        let machine = ThisMachine::look().map_err(text)?;
         let grant = self.mint(machine.directory())?;
         let paths = |roots: &'_ [Root]| -> Vec<PathBuf> {
             roots.iter().map(|root| root.path().into()).collect()
@@ -140,9 +135,7 @@ impl Request {
         let read = read.iter().map(PathBuf::as_path);
         let granted: Vec<_> = read.chain(written.iter().copied()).collect();
         check_ways(&machine, &granted, &written, self.named()).map_err(text)?;
-        let assets = own.assets(&machine).map_err(|error| {
-            format!("what has to be kept from the server cannot be found: {error}")
-        })?;
+        let assets = own.assets(&machine)?;
         own.check_names(!self.write.is_empty())?;
         let temporary = private::temporary().map_err(text)?;
         let private = Private {
@@ -181,10 +174,13 @@ impl Request {
         Mint::default()
             .mint(&manifest, authority)
             .map_err(|denial| match &denial {
-                Denial::Path { need, .. } if self.read.contains(&need.path) => {
-                    format!("--allow-read: {denial}")
+                Denial::Path { need, error } => {
+                    let flag = match self.read.contains(&need.path) {
+                        true => "--allow-read",
+                        false => "--allow-write",
+                    };
+                    format!("{flag}: {denial}{}", cure(base, &need.path, error))
                 }
-                Denial::Path { .. } => format!("--allow-write: {denial}"),
                 _ => denial.to_string(),
             })
     }
@@ -246,20 +242,24 @@ impl Request {
 }
 
 impl Own<'_> {
-    fn assets(&self, machine: &ThisMachine) -> io::Result<Assets> {
-        let mut assets = Assets::default();
-        assets.add(machine, What::SigningKey, self.signing_key)?;
-        let (Audit::File(audit) | Audit::Directory(audit)) = self.audit;
-        assets.add(machine, What::Audit, audit)?;
-        if let Some(policy) = self.policy {
-            assets.add(machine, What::Policy, policy)?;
-        }
-        if let Some(cache) = private::cache_root(machine) {
-            assets.add(machine, What::Cache, &cache)?;
-        }
-        assets.add_executable(machine, &std::env::current_exe()?)?;
-        assets.add_clients(machine)?;
-        Ok(assets)
+    fn assets(&self, machine: &ThisMachine) -> Result<Assets, String> {
+        let executable = start::own_executable().map_err(text)?;
+        let all = || {
+            let mut assets = Assets::default();
+            assets.add(machine, What::SigningKey, self.signing_key)?;
+            let (Audit::File(audit) | Audit::Directory(audit)) = self.audit;
+            assets.add(machine, What::Audit, audit)?;
+            if let Some(policy) = self.policy {
+                assets.add(machine, What::Policy, policy)?;
+            }
+            if let Some(cache) = private::cache_root(machine) {
+                assets.add(machine, What::Cache, &cache)?;
+            }
+            assets.add_executable(machine, &executable)?;
+            assets.add_clients(machine)?;
+            Ok(assets)
+        };
+        all().map_err(|lost: Lost| lost.to_string())
     }
 
     /// Passes files that have one name each: another (a hard link) may lie
@@ -292,6 +292,28 @@ impl Own<'_> {
 
 fn all<T, E: Display>(read: impl Iterator<Item = Result<T, E>>) -> Result<Vec<T>, String> {
     read.collect::<Result<_, _>>().map_err(text)
+}
+
+/// What helps when a path cannot be granted. Clients start aegis without a
+/// shell, and in a directory of their choice.
+fn cure(base: &Path, path: &Path, error: &RootError) -> String {
+    let RootError::Io(error) = error else {
+        return String::new();
+    };
+    let first = path.as_os_str().as_encoded_bytes().first();
+    match error.kind() {
+        io::ErrorKind::NotFound if matches!(first, Some(b'~' | b'$')) => {
+            "; no shell has expanded it, so write the whole path".to_owned()
+        }
+        io::ErrorKind::NotFound if path.is_relative() => {
+            format!("; it was looked for in `{}`", EscapedPath(base))
+        }
+        io::ErrorKind::NotFound => "; make it first, or leave it out".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "; let the user whom aegis runs as read it, or leave it out".to_owned()
+        }
+        _ => String::new(),
+    }
 }
 
 fn text(error: impl Display) -> String {

@@ -9,5 +9,6 @@ mod network;
 mod refused;
 mod server;
 mod session;
+mod short;
 mod tls;
 mod usage;

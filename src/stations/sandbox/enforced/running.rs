@@ -2,11 +2,10 @@
 
 use std::process::Command;
 
-use tempfile::TempDir;
-
 use super::network;
 use super::{Prepared, text, told};
 use crate::confine::door::Waiting;
+use crate::confine::private::Directory;
 use crate::confine::start::{self, Started};
 use crate::confine::start_error::StartError;
 use crate::egress::{Egress, Ledger, Rules};
@@ -19,14 +18,14 @@ pub(crate) struct Entered {
     facts: Confinement,
     waiting: Waiting,
     rules: Rules,
-    temporary: TempDir,
+    temporary: Directory,
 }
 
 /// A sandbox with a server in it. What is dropped is ended as well, so the
 /// server has to be gone by then.
 pub(crate) struct Running {
     egress: Option<Egress>,
-    temporary: TempDir,
+    temporary: Directory,
 }
 
 /// Why no process waits.

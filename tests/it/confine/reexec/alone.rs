@@ -63,6 +63,10 @@ fn an_order_that_is_not_whole_is_refused() {
         (edited("more", true.into()), "unknown field `more`"),
         (edited("metadata", "some".into()), "unknown variant `some`"),
         (
+            edited("metadata", "\u{1b}[31m\n".into()),
+            "unknown variant `\\u{1b}[31m\\u{a}`",
+        ),
+        (
             edited("socket", "door".into()),
             "the path of the socket is not absolute",
         ),

@@ -48,13 +48,29 @@ fn a_temporary_directory_that_cannot_be_removed_is_named() {
         return;
     };
     let mut session = confined.start();
-    let shut = ask(&mut session, "shut", json!({}));
+    // The server's own lock does not keep it.
+    ask(&mut session, "shut", json!({}));
+    let parent = |mode| {
+        fs::set_permissions(confined.temporary(), Permissions::from_mode(mode)).unwrap();
+    };
+    parent(0o500);
     let ended = session.finish();
+    parent(0o700);
     ended.assert_exit(0);
     ended.record.assert_verified();
-    let named = "aegis wrap: the server's temporary directory ";
-    assert!(ended.stderr.starts_with(named), "{}", ended.stderr);
-    assert!(fs::exists(shut).unwrap());
+    let said = &ended.stderr;
+    assert!(
+        said.starts_with("aegis wrap: the server's temporary directory "),
+        "{said}"
+    );
+    assert!(
+        said.ends_with(" could not be removed: Permission denied (os error 13)\n"),
+        "{said}"
+    );
+    let [left] = &confined.leftovers()[..] else {
+        panic!("{said}");
+    };
+    assert_eq!(left.read_dir().unwrap().count(), 0);
 }
 
 /// Nobody is left to kill the server then, so the kernel does.
