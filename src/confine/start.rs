@@ -1,6 +1,7 @@
 //! A start, with the second try where the machine gives no namespaces.
 
 use std::ffi::OsString;
+use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -45,7 +46,9 @@ pub(crate) fn start_as<C: Started, E: From<StartError>>(
     args: &[OsString],
     mut spawn: impl FnMut(Command) -> Result<C, E>,
 ) -> Result<(C, Waiting), E> {
-    let mut order = order.clone();
+    // A helper that is bound to fail costs its start.
+    let without = are_namespaces_off().then(|| order.without_namespace());
+    let mut order = without.flatten().unwrap_or_else(|| order.clone());
     loop {
         let child = spawn(command(executable, &order, args)?)?;
         let error = match door.admit(&order, child.pid()) {
@@ -58,6 +61,12 @@ pub(crate) fn start_as<C: Started, E: From<StartError>>(
             _ => return Err(error.into()),
         };
     }
+}
+
+/// Whether the machine says that it gives none (namespaces(7)).
+fn are_namespaces_off() -> bool {
+    let most = fs::read_to_string("/proc/sys/user/max_user_namespaces");
+    most.is_ok_and(|most| most.trim() == "0")
 }
 
 /// The executable of this process.
