@@ -13,6 +13,7 @@ use super::args::Verb;
 use super::exit::Exit;
 use super::ui::{self, Out};
 use super::{Request, UsageError};
+use crate::wire::escape::without_path;
 use crate::wire::escape::{Escaped, EscapedPath};
 use crate::wire::spelled::stand_in_hash;
 
@@ -74,7 +75,8 @@ impl Stage {
         let dir = tempfile::Builder::new()
             .prefix("aegis-demo-")
             .tempdir()
-            .map_err(|e| format!("could not make a temporary folder: {e}"))?;
+            .map_err(without_path)
+            .map_err(|e| format!("could not make a temporary folder: {e}; set TMPDIR to one that can be written to"))?;
         Ok(Self {
             aegis,
             dir: dir.keep(),

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use super::machine::Machine;
 use crate::grant::root;
-use crate::wire::escape::EscapedPath;
+use crate::wire::escape::{EscapedPath, without_path};
 
 /// A directory that goes with the value, and what is in it.
 #[derive(Debug)]
@@ -148,12 +148,7 @@ pub(super) fn directory_in(parent: &Path) -> io::Result<Directory> {
         .prefix("aegis-")
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(parent);
-    // The crate adds a name that nobody knows, as Debug shows it.
-    made.map(|made| Directory(Some(made))).map_err(|error| {
-        let text = error.to_string();
-        let cause = text.split(" at path ").next().unwrap_or_default();
-        io::Error::new(error.kind(), cause.to_owned())
-    })
+    made.map(|made| Directory(Some(made))).map_err(without_path)
 }
 
 /// Where aegis keeps caches, if there is such a place. It need not exist.

@@ -45,6 +45,9 @@ impl Refused {
             return "none may be made; set user.max_user_namespaces and user.max_net_namespaces above 0";
         }
         match (self.step, errno) {
+            (_, Errno::MFILE | Errno::NFILE) => {
+                "no more files can be opened; raise the limit (ulimit -n)"
+            }
             (Step::Unshare, Errno::NOSPC | Errno::USERS) => {
                 "as many exist as may; raise user.max_user_namespaces and user.max_net_namespaces, or end some"
             }
@@ -64,12 +67,16 @@ impl Refused {
             (Step::Unshare, Errno::PERM | Errno::ACCESS) => {
                 "a container or a system call filter forbids them, or aegis is confined itself; allow unshare there"
             }
-            (Step::UserMap | Step::GroupMap | Step::SetGroups, _) => {
+            (
+                Step::UserMap | Step::GroupMap | Step::SetGroups,
+                Errno::PERM | Errno::ACCESS | Errno::ROFS,
+            ) => {
                 "a security module or a container forbids it; allow user namespaces to aegis there, and CAP_SETFCAP to root"
             }
-            _ => {
+            (_, Errno::PERM | Errno::ACCESS) => {
                 "a security module or a container forbids it; allow network namespaces to aegis there"
             }
+            _ => "the kernel did not do it; `aegis doctor` tries it alone",
         }
     }
 }
@@ -133,6 +140,9 @@ mod tests {
             (Step::LinkUp, Errno::PERM, vec![apparmor], "AppArmor"),
             (Step::UserMap, Errno::PERM, vec![], "a security module"),
             (Step::Route, Errno::PERM, vec![], "a security module"),
+            (Step::SetGroups, Errno::ROFS, vec![], "a security module"),
+            (Step::UserMap, Errno::IO, vec![], "the kernel did not"),
+            (Step::Netlink, Errno::MFILE, vec![], "no more files"),
         ];
         for (step, errno, settings, starts) in rows {
             let cause = cause(step, errno, &settings);

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::wire::escape::EscapedPath;
+use crate::wire::escape::without_path;
 
 /// How large a frame may be, and where it is kept.
 #[derive(Debug, Clone)]
@@ -321,7 +322,7 @@ impl Draft {
         let file = match &mut self.spool {
             Some(file) => file,
             none => {
-                let file = none.insert(tempfile::tempfile_in(dir)?);
+                let file = none.insert(tempfile::tempfile_in(dir).map_err(without_path)?);
                 file.write_all(&mem::take(&mut self.memory))?;
                 file
             }

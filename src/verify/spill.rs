@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use crate::wire::escape::without_path;
 use crate::wire::escape::{MAX_CHARS, Shortened};
 
 /// Something that was met in the file.
@@ -77,7 +78,9 @@ impl Spill {
         self.buffer.sort_unstable();
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(tempfile::tempfile()?),
+            None => self
+                .file
+                .insert(tempfile::tempfile().map_err(without_path)?),
         };
         let start = file.seek(SeekFrom::End(0))?;
         let mut out = Vec::with_capacity(BLOCK_BYTES + MAX_RECORD_BYTES);

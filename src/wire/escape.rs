@@ -6,6 +6,7 @@
 //! [`MAX_CHARS`].
 
 use std::fmt::{self, Write};
+use std::io;
 use std::path::Path;
 
 /// How many characters of one text are printed before it is cut.
@@ -101,9 +102,31 @@ fn misleads(c: char) -> bool {
         || u32::from(c) & 0xfffe == 0xfffe
 }
 
+/// The system's words for why no temporary file or directory was made. The
+/// crate `tempfile` adds a name that nobody knows, in quotes and escapes of its
+/// own.
+pub(crate) fn without_path(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path ") {
+        Some((cause, _)) => io::Error::new(error.kind(), cause.to_owned()),
+        None => error,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_temporary_name_is_not_shown() {
+        let error = tempfile::tempfile_in("/nowhere/\u{1b}").unwrap_err();
+        assert_eq!(without_path(error).to_string(), NOT_FOUND);
+        let error = tempfile::tempdir_in("/nowhere/\u{1b}").unwrap_err();
+        assert!(error.to_string().contains(" at path "), "{error}");
+        assert_eq!(without_path(error).to_string(), NOT_FOUND);
+    }
+
+    const NOT_FOUND: &str = "No such file or directory (os error 2)";
 
     #[test]
     fn plain_text_stays() {

@@ -20,6 +20,7 @@ use crate::confine::machine::ThisMachine;
 use crate::confine::private;
 use crate::stations::sandbox::Asked;
 use crate::wire::escape::Escaped;
+use crate::wire::escape::without_path;
 
 /// How the server is started.
 #[derive(Clone, Copy, Debug)]
@@ -278,7 +279,8 @@ fn place() -> Result<TempDir, String> {
         }
         None => tempfile::tempdir(),
     };
-    made.map_err(|error| format!("no place for records of these runs: {error}"))
+    made.map_err(without_path)
+        .map_err(|error| format!("no place for records of these runs: {error}; set TMPDIR or XDG_CACHE_HOME to one that can be written to"))
 }
 
 /// Tries whether strace is there and may watch.
