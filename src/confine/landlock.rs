@@ -1,9 +1,9 @@
 //! The paths of a profile, enforced by Landlock on the calling thread and on
 //! all that it starts.
 //!
-//! Every right that the kernel knows is handled, so what no rule gives is
-//! refused. What was enforced is a result, read from what the kernel accepted,
-//! never from what was asked for.
+//! Every right that is known and that the kernel has is handled, so what no
+//! rule gives is refused. What was enforced is a result, read from what the
+//! kernel accepted, never from what was asked for.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -74,7 +74,7 @@ pub(crate) enum LandlockError {
     Unavailable,
     /// The kernel's leaves too much open.
     #[error(
-        "this kernel offers Landlock ABI {abi}, which cannot refuse {gaps}; use Linux 6.2 or later, or give --best-effort to run all the same"
+        "this kernel offers Landlock ABI {abi}, which cannot refuse {gaps}; use Linux 6.12 or later, or give --best-effort to run all the same"
     )]
     TooOld {
         /// What it offers.

@@ -390,6 +390,7 @@ impl<'a, M: Machine> Draft<'a, M> {
                 .map_err(|reaches| ProfileError::Asset {
                     origin: match rule.origin {
                         Origin::User => rule.why.clone(),
+                        Origin::Command => format!("the command brings \"{}\";", rule.why),
                         _ => format!("the built-in path for \"{}\",", rule.why),
                     },
                     reaches,

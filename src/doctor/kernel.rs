@@ -121,7 +121,7 @@ fn landlock(answers: &Answers) -> Finding {
             "--confine does not start; with --best-effort it would, and files outside of every \
              grant could be emptied",
         )
-        .cured(newer_kernel(answers, "6.2")),
+        .cured(newer_kernel(answers, "6.12")),
         Landlock::Unavailable => Finding::new(
             Id::Landlock,
             Status::Missing,

@@ -251,7 +251,7 @@ pub(super) const METADATA: Group = Group {
     ],
 };
 
-// Those that the argument rules look into.
+// Those that the argument rules, or a filter of their own, are about.
 pub(super) const CHMOD: Call = Call::x86("chmod", 90);
 pub(super) const CLONE: Call = Call::new("clone", 56, 220);
 pub(super) const CLONE3: Call = Call::common("clone3", 435);

@@ -72,8 +72,9 @@ pub(super) fn argued(plan: &Plan) -> Vec<Argued> {
         Argued::new(calls::SENDMSG, vec![has(2, MSG_FASTOPEN)]),
         Argued::new(calls::SENDMMSG, vec![has(3, MSG_FASTOPEN)]),
         // Zero is the caller itself; its own pid is not known to a filter
-        // that children inherit. What is set of core dumps is told from what
-        // was set before nowhere but here: see [`core_limit`].
+        // that children inherit. A call that sets the limit of core dumps and
+        // asks for the old one is refused; one that only sets it is
+        // [`core_limit`]'s.
         Argued::new(
             calls::PRLIMIT64,
             vec![

@@ -21,7 +21,7 @@ pub(super) fn of(prepared: &Prepared, report: &Report) -> Result<Confinement, St
         None => Ok(Confinement::Full(confined)),
         Some(_) if prepared.order.profile.best_effort => Ok(Confinement::Partial(confined)),
         Some(missing) => Err(format!(
-            "this machine cannot enforce all of the confinement: {missing}; give --best-effort to start all the same"
+            "this machine cannot enforce all of the confinement: {missing}; see `aegis doctor`, or give --best-effort to start all the same"
         )),
     }
 }
