@@ -221,18 +221,34 @@ impl Assets {
 }
 
 /// A project that is written to as a whole must not hold a client's
-/// configuration.
+/// configuration, and where one belongs nothing is written.
 fn check_project(machine: &impl Machine, root: &Path) -> Result<(), Reaches> {
     let mut found = PROJECT.iter().map(|path| root.join(path));
-    match found.find(|path| machine.identify(path).is_ok()) {
-        None => Ok(()),
-        Some(asset) => Err(Reaches {
-            root: root.into(),
-            how: "contains",
-            what: What::Project,
-            asset,
-        }),
-    }
+    let found = found.find(|path| machine.identify(path).is_ok());
+    let (how, asset) = match (found, belonging(root)) {
+        (Some(asset), _) => ("contains", asset),
+        (None, Some(asset)) => ("is the place of", asset),
+        (None, None) => return Ok(()),
+    };
+    Err(Reaches {
+        root: root.into(),
+        how,
+        what: What::Project,
+        asset,
+    })
+}
+
+/// The configuration of a project that belongs at `root`, or right below it.
+fn belonging(root: &Path) -> Option<PathBuf> {
+    PROJECT.iter().map(Path::new).find_map(|path| {
+        let places = path.ancestors().filter(|place| *place != Path::new(""));
+        let place = places.into_iter().find(|place| root.ends_with(place))?;
+        // What is left of the path when it is the whole of it is nothing.
+        match path.strip_prefix(place) {
+            Ok(rest) if rest != Path::new("") => Some(root.join(rest)),
+            _ => Some(root.to_owned()),
+        }
+    })
 }
 
 impl Asset {

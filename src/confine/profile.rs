@@ -283,6 +283,18 @@ pub(crate) fn check_ways<'a>(
     }
 }
 
+/// The caches that are shared with programs that are not confined, which the
+/// server may write, as far as they are there.
+pub(crate) fn shared_caches(machine: &impl Machine, options: &Options) -> Vec<PathBuf> {
+    let preset = options.preset.filter(|_| options.shared_cache);
+    let home = machine.variable("HOME").unwrap_or_default();
+    let caches = preset.map_or(&[][..], Preset::shared_cache).iter();
+    let paths = caches.map(|cache| Path::new(&home).join(cache.path));
+    paths
+        .filter_map(|path| machine.canonical(&path).ok())
+        .collect()
+}
+
 /// A profile that is being made.
 struct Draft<'a, M> {
     machine: &'a M,

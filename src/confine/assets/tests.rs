@@ -235,6 +235,33 @@ fn links_without_end_are_an_error() {
     chain(MAX_LINKS + 1).unwrap_err();
 }
 
+#[test]
+fn where_a_projects_configuration_belongs_nothing_is_written() {
+    let mut machine = Pretend::new();
+    machine
+        .dir("/w/.vscode")
+        .dir("/w/.kiro/settings")
+        .dir("/w/src");
+    machine.file("/w/.mcp.json.bak", b"");
+    let check = |root: &str, writes| {
+        let checked = Assets::default().check(&machine, Path::new(root), writes);
+        checked.map_err(|reaches| reaches.to_string())
+    };
+    for (root, asset) in [
+        ("/w/.vscode", "/w/.vscode/mcp.json"),
+        ("/w/.kiro", "/w/.kiro/settings/mcp.json"),
+        ("/w/.kiro/settings", "/w/.kiro/settings/mcp.json"),
+    ] {
+        let refused = check(root, true).unwrap_err();
+        let told = format!("`{root}` is the place of a project's MCP configuration `{asset}`");
+        assert!(refused.starts_with(&told), "{refused}");
+        check(root, false).unwrap();
+    }
+    for root in ["/w", "/w/src", "/w/.mcp.json.bak"] {
+        check(root, true).unwrap();
+    }
+}
+
 /// On this machine's file system, where inodes are real.
 #[test]
 fn a_hard_link_to_the_key_is_the_key() {

@@ -491,3 +491,18 @@ fn roots_of_the_operator_are_held_to_the_same() {
         "{error}"
     );
 }
+
+#[test]
+fn shared_caches_are_those_of_the_preset_that_are_there() {
+    let mut machine = machine();
+    machine
+        .dir("/elsewhere/npx")
+        .link("/home/u/.npm/_npx", "/elsewhere/npx");
+    let mut options = with(Preset::Npx);
+    assert!(shared_caches(&machine, &options).is_empty());
+    options.shared_cache = true;
+    let expected = [PathBuf::from("/elsewhere/npx")];
+    assert_eq!(shared_caches(&machine, &options), expected);
+    options.preset = None;
+    assert!(shared_caches(&machine, &options).is_empty());
+}

@@ -17,7 +17,7 @@ use crate::confine::door::Door;
 use crate::confine::machine::{Machine as _, ThisMachine};
 use crate::confine::order::{self, Order, Wanted};
 use crate::confine::private::{self, Directory};
-use crate::confine::profile::{Options, Private, Profile, check_ways};
+use crate::confine::profile::{Options, Private, Profile, check_ways, shared_caches};
 use crate::confine::seccomp::Metadata;
 use crate::confine::start;
 use crate::egress::Upstream;
@@ -130,13 +130,13 @@ impl Request {
         let paths = |roots: &'_ [Root]| -> Vec<PathBuf> {
             roots.iter().map(|root| root.path().into()).collect()
         };
-        let (read, written) = (paths(grant.read()), paths(grant.write()));
+        let granted = [paths(grant.read()), paths(grant.write())].concat();
+        let written = [paths(grant.write()), shared_caches(&machine, &self.options)].concat();
+        let granted: Vec<_> = granted.iter().map(PathBuf::as_path).collect();
         let written: Vec<_> = written.iter().map(PathBuf::as_path).collect();
-        let read = read.iter().map(PathBuf::as_path);
-        let granted: Vec<_> = read.chain(written.iter().copied()).collect();
         check_ways(&machine, &granted, &written, self.named()).map_err(text)?;
         let assets = own.assets(&machine)?;
-        own.check_names(!self.write.is_empty())?;
+        own.check_names(!written.is_empty())?;
         let temporary = private::temporary().map_err(text)?;
         let private = Private {
             temporary: temporary.path().to_owned(),
