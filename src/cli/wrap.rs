@@ -42,7 +42,7 @@ use crate::wrap::{self, Client, Deny, Enforcement, Mode, Wrap};
 #[derive(FromArgs)]
 #[argh(
     example = "aegis wrap --audit ~/.aegis/files/ --signing-key ~/.aegis/key -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
-    example = "aegis wrap --audit ~/.aegis/files/ --signing-key ~/.aegis/key --confine --preset npx --allow-net registry.npmjs.org:443 --allow-write ~/notes -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
+    example = "aegis wrap --audit ~/.aegis/files/ --signing-key ~/.aegis/key --confine --preset npx --allow-net packages.example.com:443 --allow-write ~/notes -- npx -y @modelcontextprotocol/server-filesystem ~/notes",
     error_code(
         1,
         "no policy to judge by, a session that could not be recorded, or a usage error"
