@@ -13,8 +13,7 @@ use super::args::Verb;
 use super::exit::Exit;
 use super::ui::{self, Out};
 use super::{Request, UsageError};
-use crate::wire::escape::without_path;
-use crate::wire::escape::{Escaped, EscapedPath};
+use crate::wire::escape::{Escaped, EscapedPath, without_path};
 use crate::wire::spelled::stand_in_hash;
 
 /// Record a small MCP session, verify it, damage it and verify again, then

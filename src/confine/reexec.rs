@@ -15,7 +15,7 @@ mod execute;
 mod limits;
 mod listeners;
 mod namespace;
-mod netlink;
+pub(crate) mod netlink;
 mod trials;
 
 use std::collections::BTreeMap;

@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, sendto,
-    socket_with,
-};
 use serde::{Deserialize, Serialize};
+
+use crate::confine::reexec::netlink::Netlink;
 
 /// How far it came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -153,7 +151,10 @@ fn leave() -> Result<(), Refused> {
         .map_err(|error| refused(Step::GidMap, &error))?;
     enter(Step::Network, CloneFlags::CLONE_NEWNET)?;
     enter(Step::Ipc, CloneFlags::CLONE_NEWIPC)?;
-    bring_loopback_up()?;
+    let netlink = Netlink::open().map_err(|error| refused(Step::Netlink, &error))?;
+    netlink
+        .start_loopback()
+        .map_err(|error| refused(Step::Loopback, &error))?;
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .map(drop)
         .map_err(|error| refused(Step::Listen, &error))
@@ -164,48 +165,6 @@ fn enter(step: Step, namespace: CloneFlags) -> Result<(), Refused> {
         step,
         errno: errno as i32,
     })
-}
-
-/// RTM_NEWLINK on the first interface (rtnetlink(7)), which the kernel answers
-/// at once.
-fn bring_loopback_up() -> Result<(), Refused> {
-    let failed = |step| {
-        move |errno: rustix::io::Errno| Refused {
-            step,
-            errno: errno.raw_os_error(),
-        }
-    };
-    // No protocol is NETLINK_ROUTE, whose number is 0.
-    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
-    let socket =
-        socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(failed(Step::Netlink))?;
-    let mut message = Vec::with_capacity(MESSAGE_BYTES as usize);
-    message.extend(MESSAGE_BYTES.to_ne_bytes());
-    message.extend(RTM_NEWLINK.to_ne_bytes());
-    message.extend(REQUEST_AND_ACK.to_ne_bytes());
-    message.extend([0; 8]); // sequence, port
-    message.extend([0; 4]); // family, padding, type
-    message.extend(LOOPBACK.to_ne_bytes());
-    message.extend(IFF_UP.to_ne_bytes()); // flags
-    message.extend(IFF_UP.to_ne_bytes()); // which of them change
-    let kernel = netlink::SocketAddrNetlink::new(0, 0);
-    sendto(&socket, &message, SendFlags::empty(), &kernel).map_err(failed(Step::Loopback))?;
-    let mut reply = [0_u8; 256];
-    let (length, _) =
-        recv(&socket, &mut reply[..], RecvFlags::empty()).map_err(failed(Step::Loopback))?;
-    // A header, then the negated error.
-    let code = reply[..length]
-        .get(16..20)
-        .and_then(|code| code.try_into().ok());
-    match code.map(i32::from_ne_bytes) {
-        Some(0) => Ok(()),
-        code => Err(Refused {
-            step: Step::Loopback,
-            errno: code.map_or(rustix::io::Errno::BADMSG.raw_os_error(), |code| {
-                code.saturating_neg()
-            }),
-        }),
-    }
 }
 
 fn refused(step: Step, error: &io::Error) -> Refused {
@@ -223,13 +182,6 @@ const ANSWER_BYTES: usize = 4096;
 
 /// It makes a dozen system calls.
 const WAIT: Duration = Duration::from_secs(10);
-
-// include/uapi/linux/{netlink,rtnetlink,if}.h
-const MESSAGE_BYTES: u32 = 32;
-const RTM_NEWLINK: u16 = 16;
-const REQUEST_AND_ACK: u16 = 1 | 4;
-const LOOPBACK: i32 = 1;
-const IFF_UP: u32 = 1;
 
 #[cfg(test)]
 mod tests {

@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::wire::escape::EscapedPath;
-use crate::wire::escape::without_path;
+use crate::wire::escape::{EscapedPath, without_path};
 
 /// How large a frame may be, and where it is kept.
 #[derive(Debug, Clone)]

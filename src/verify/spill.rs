@@ -11,8 +11,7 @@ use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use crate::wire::escape::without_path;
-use crate::wire::escape::{MAX_CHARS, Shortened};
+use crate::wire::escape::{MAX_CHARS, Shortened, without_path};
 
 /// Something that was met in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

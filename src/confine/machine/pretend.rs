@@ -24,16 +24,16 @@ enum Entry {
 }
 
 impl Pretend {
-    /// With `/`, and `/work` to work in.
+    /// With `/`, and `/srv` to work in.
     pub(crate) fn new() -> Self {
         let mut machine = Self {
             entries: BTreeMap::new(),
             variables: BTreeMap::new(),
-            directory: "/work".into(),
+            directory: "/srv".into(),
             mounts: vec!["/".into()],
             ids: BTreeMap::new(),
         };
-        machine.dir("/work");
+        machine.dir("/srv");
         machine
     }
 

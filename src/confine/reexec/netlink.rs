@@ -9,14 +9,14 @@ use rustix::net::{
 };
 
 /// A socket to the kernel.
-pub(super) struct Netlink(OwnedFd);
+pub(crate) struct Netlink(OwnedFd);
 
 impl Netlink {
     /// Opens one in the namespace of the calling thread.
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC;
         // The protocol with the number 0 is NETLINK_ROUTE.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
@@ -27,7 +27,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn start_loopback(&self) -> io::Result<()> {
+    pub(crate) fn start_loopback(&self) -> io::Result<()> {
         self.ask(&link_up())
     }
 

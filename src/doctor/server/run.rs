@@ -19,8 +19,7 @@ use crate::chain::keyfile;
 use crate::confine::machine::ThisMachine;
 use crate::confine::private;
 use crate::stations::sandbox::Asked;
-use crate::wire::escape::Escaped;
-use crate::wire::escape::without_path;
+use crate::wire::escape::{Escaped, without_path};
 
 /// How the server is started.
 #[derive(Clone, Copy, Debug)]
