@@ -1,7 +1,6 @@
 //! `aegis doctor`.
 
 use std::ffi::OsString;
-use std::mem::take;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,10 +9,11 @@ use argh::FromArgs;
 use serde::Serialize;
 
 use super::args::{PathArg, Verb};
+use super::confinement::{at_least_one, typed};
 use super::doctor_text::Text;
 use super::exit::Exit;
 use super::ui::Out;
-use super::wrap::{self, not_stdio};
+use super::wrap::not_stdio;
 use super::{Request, UsageError, policy};
 use crate::doctor::answers::Answers;
 use crate::doctor::finding::Finding;
@@ -23,7 +23,6 @@ use crate::doctor::verdict::Verdict;
 use crate::doctor::{self, Fitness, Report};
 use crate::stations::sandbox::Asked;
 use crate::wire::escape::Escaped;
-use crate::wire::facts::Limits;
 
 /// Tell what this machine can enforce.
 ///
@@ -152,23 +151,7 @@ impl Args {
 
     /// The command, and the flags to try it with.
     fn trial(&mut self, command: Option<&[OsString]>) -> Result<Option<Trial>, UsageError> {
-        let asked = Asked {
-            read: wrap::paths("--allow-read", take(&mut self.allow_read))?,
-            write: wrap::paths("--allow-write", take(&mut self.allow_write))?,
-            net: wrap::texts("--allow-net", &self.allow_net)?,
-            variables: wrap::texts("--allow-env", &self.allow_env)?,
-            preset: wrap::text("--preset", self.preset.as_ref())?,
-            exec_support: self.allow_exec_support,
-            unix_sockets: self.allow_unix_sockets,
-            shared_cache: self.shared_cache,
-            upstream: wrap::text("--upstream-proxy", self.upstream_proxy.as_ref())?,
-            limits: Limits {
-                processes: wrap::at_least_one("--max-procs", self.max_procs.as_deref())?,
-                memory_bytes: wrap::at_least_one("--max-memory", self.max_memory.as_deref())?,
-                files: wrap::at_least_one("--max-files", self.max_files.as_deref())?,
-            },
-            best_effort: self.best_effort,
-        };
+        let asked = typed!(&mut *self).asked()?;
         let is_asked = self.confine || asked != Asked::default();
         let flags = is_asked.then_some(asked);
         if let Some(flags) = &flags {
@@ -265,7 +248,7 @@ pub(super) struct Object<'a> {
 }
 
 fn start_wait(seconds: Option<&str>) -> Result<Option<Duration>, UsageError> {
-    match wrap::at_least_one("--timeout", seconds)? {
+    match at_least_one("--timeout", seconds)? {
         Some(seconds) if seconds > MAX_START_SECS => Err(UsageError(format!(
             "--timeout is at most {MAX_START_SECS} seconds, got {seconds}"
         ))),

@@ -5,6 +5,8 @@ mod args;
 #[cfg(all(feature = "confine", target_os = "linux"))]
 mod confine_exec;
 #[cfg(feature = "record")]
+mod confinement;
+#[cfg(feature = "record")]
 mod demo;
 #[cfg(feature = "record")]
 mod demo_server;

@@ -3,23 +3,22 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal};
-use std::mem::take;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use argh::{FromArgValue as _, FromArgs};
+use argh::FromArgs;
 
 use super::args::{self, PathArg, Verb};
+use super::confinement::typed;
 use super::exit::Exit;
 use super::ui;
 use super::{Request, UsageError};
 use crate::chain::audit::Audit;
-use crate::stations::sandbox::{self, Asked};
-use crate::wire::canon::MAX_INTEGER;
+use crate::stations::sandbox;
 use crate::wire::digest::{Digest, PolicySet};
-use crate::wire::escape::{Escaped, EscapedPath};
-use crate::wire::facts::{Durability, Limits};
+use crate::wire::escape::Escaped;
+use crate::wire::facts::Durability;
 use crate::wrap::{self, Client, Deny, Enforcement, Mode, Wrap};
 
 /// Run an MCP server and record every tool call made to it.
@@ -222,52 +221,15 @@ impl Args {
 
     /// What `--confine` and the options that go with it ask for.
     fn confinement(&mut self) -> Result<Option<sandbox::Request>, UsageError> {
+        let typed = typed!(&mut *self);
         if !self.confine {
-            return match self.confinement_option() {
+            return match typed.first() {
                 None => Ok(None),
                 Some(option) => Err(UsageError(format!("{option} requires --confine"))),
             };
         }
-        let limits = Limits {
-            processes: at_least_one("--max-procs", self.max_procs.as_deref())?,
-            memory_bytes: at_least_one("--max-memory", self.max_memory.as_deref())?,
-            files: at_least_one("--max-files", self.max_files.as_deref())?,
-        };
-        let asked = Asked {
-            read: paths("--allow-read", take(&mut self.allow_read))?,
-            write: paths("--allow-write", take(&mut self.allow_write))?,
-            net: texts("--allow-net", &self.allow_net)?,
-            variables: texts("--allow-env", &self.allow_env)?,
-            preset: text("--preset", self.preset.as_ref())?,
-            exec_support: self.allow_exec_support,
-            unix_sockets: self.allow_unix_sockets,
-            shared_cache: self.shared_cache,
-            upstream: text("--upstream-proxy", self.upstream_proxy.as_ref())?,
-            limits,
-            best_effort: self.best_effort,
-        };
+        let asked = typed.asked()?;
         asked.read().map(Some).map_err(UsageError)
-    }
-
-    /// An option that means something only with confinement.
-    fn confinement_option(&self) -> Option<&'static str> {
-        [
-            (self.preset.is_some(), "--preset"),
-            (!self.allow_read.is_empty(), "--allow-read"),
-            (!self.allow_write.is_empty(), "--allow-write"),
-            (!self.allow_net.is_empty(), "--allow-net"),
-            (!self.allow_env.is_empty(), "--allow-env"),
-            (self.allow_exec_support, "--allow-exec-support"),
-            (self.allow_unix_sockets, "--allow-unix-sockets"),
-            (self.shared_cache, "--shared-cache"),
-            (self.upstream_proxy.is_some(), "--upstream-proxy"),
-            (self.max_procs.is_some(), "--max-procs"),
-            (self.max_memory.is_some(), "--max-memory"),
-            (self.max_files.is_some(), "--max-files"),
-            (self.best_effort, "--best-effort"),
-        ]
-        .into_iter()
-        .find_map(|(given, option)| given.then_some(option))
     }
 
     /// An option that means something only with a policy.
@@ -294,45 +256,6 @@ pub(super) fn not_stdio(option: &str, path: PathArg) -> Result<PathBuf, UsageErr
         )));
     }
     Ok(path.0.into())
-}
-
-pub(super) fn paths(option: &str, paths: Vec<PathArg>) -> Result<Vec<PathBuf>, UsageError> {
-    let path = |path| not_stdio(option, path);
-    paths.into_iter().map(path).collect()
-}
-
-pub(super) fn texts(option: &str, texts: &[String]) -> Result<Vec<String>, UsageError> {
-    let each = texts.iter().map(|typed| text(option, Some(typed)));
-    each.filter_map(Result::transpose).collect()
-}
-
-/// A value that is no path, and so has to be text.
-pub(super) fn text(option: &str, typed: Option<&String>) -> Result<Option<String>, UsageError> {
-    let Some(typed) = typed else {
-        return Ok(None);
-    };
-    let Ok(PathArg(value)) = PathArg::from_arg_value(typed) else {
-        return Ok(Some(typed.clone()));
-    };
-    value.into_string().map(Some).map_err(|value| {
-        UsageError(format!(
-            "{option} needs text in UTF-8, got `{}`",
-            EscapedPath(value.as_ref())
-        ))
-    })
-}
-
-pub(super) fn at_least_one(option: &str, number: Option<&str>) -> Result<Option<u64>, UsageError> {
-    let Some(typed) = number else {
-        return Ok(None);
-    };
-    match typed.parse() {
-        Ok(number @ 1..=MAX_INTEGER) => Ok(Some(number)),
-        _ => Err(UsageError(format!(
-            "{option} needs a number from 1, got `{}`",
-            args::typed(typed)
-        ))),
-    }
 }
 
 fn durability(mode: Option<&str>) -> Result<Durability, UsageError> {

@@ -170,7 +170,10 @@ fn enter(step: Step, namespace: CloneFlags) -> Result<(), Refused> {
 fn refused(step: Step, error: &io::Error) -> Refused {
     Refused {
         step,
-        errno: error.raw_os_error().unwrap_or_default(),
+        // An answer of the kernel that means nothing has no number.
+        errno: error
+            .raw_os_error()
+            .unwrap_or(rustix::io::Errno::BADMSG.raw_os_error()),
     }
 }
 

@@ -207,45 +207,6 @@ fn nothing_is_granted_by_a_link_of_the_servers() {
 }
 
 #[test]
-fn presets_have_names() {
-    for (name, preset) in [
-        ("static", Preset::Static),
-        ("node", Preset::Node),
-        ("python", Preset::Python),
-        ("npx", Preset::Npx),
-        ("uvx", Preset::Uvx),
-    ] {
-        assert_eq!(name.parse::<Preset>().unwrap(), preset);
-    }
-    assert_eq!(
-        "Node".parse::<Preset>().unwrap_err().to_string(),
-        "--preset needs node, python, npx, uvx or static, got `Node`"
-    );
-}
-
-#[test]
-fn every_built_in_path_stands_once_and_says_why() {
-    let mut seen = std::collections::BTreeSet::new();
-    for path in RUNTIME {
-        assert!(seen.insert(path.path), "{} stands twice", path.path);
-        assert!(!path.why.is_empty() && Path::new(path.path).is_absolute());
-        assert!(!path.access.writes(), "{} is shared by all", path.path);
-    }
-    for whole in [
-        "/",
-        "/etc",
-        "/dev",
-        "/proc",
-        "/proc/self",
-        "/tmp",
-        "/home",
-        "/dev/shm",
-    ] {
-        assert!(!seen.contains(whole), "{whole}");
-    }
-}
-
-#[test]
 fn without_a_preset_nothing_is_added() {
     let mut machine = machine();
     machine.program("/opt/none", b"");
