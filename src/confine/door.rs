@@ -330,12 +330,7 @@ mod tests {
         Profile {
             program: "/bin/true".to_owned(),
             rules: granted.iter().map(rule).collect(),
-            skipped: Vec::new(),
-            kept_variables: Vec::new(),
-            set_variables: Vec::new(),
-            best_effort: false,
-            shared_cache: false,
-            unix_sockets: false,
+            ..Profile::default()
         }
     }
 

@@ -61,8 +61,8 @@ pub(crate) struct Private {
     pub(crate) cache: PathBuf,
 }
 
-/// What a confined server may reach.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a confined server may reach: by default nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
     /// The program by the name that it was found by, absolute. It is what has
@@ -308,14 +308,11 @@ impl<'a, M: Machine> Draft<'a, M> {
             machine,
             options,
             profile: Profile {
-                program: String::new(),
-                rules: Vec::new(),
-                skipped: Vec::new(),
                 kept_variables: kept_variables(machine, options),
-                set_variables: Vec::new(),
                 best_effort: options.best_effort,
                 shared_cache: options.shared_cache,
                 unix_sockets: options.unix_sockets,
+                ..Profile::default()
             },
         }
     }

@@ -171,7 +171,7 @@ fn confine(order: &Order, args: &[OsString], parent: &Parent) -> Result<Infallib
     let is_own = enter(order, parent, &mut found)?;
     limits::bound(&order.limits).map_err(|error| stop(format_args!("set limits: {error}")))?;
     capabilities::give_up().map_err(|error| stop(format_args!("drop capabilities: {error}")))?;
-    let landlock = restrict(order, is_own, &mut found)?;
+    let landlock = restrict(order, is_own)?;
     let plan = Plan {
         network: match (&order.network, is_own) {
             (_, true) => Network::Namespace,
@@ -257,7 +257,7 @@ fn enter(order: &Order, parent: &Parent, found: &mut Found) -> Result<bool, Stop
     Ok(true)
 }
 
-fn restrict(order: &Order, is_own: bool, found: &mut Found) -> Result<Enforced, Stop> {
+fn restrict(order: &Order, is_own: bool) -> Result<Enforced, Stop> {
     let mut dialled = Vec::new();
     let tcp = match (&order.network, is_own) {
         // Its own loopback is all that there is.
@@ -270,7 +270,7 @@ fn restrict(order: &Order, is_own: bool, found: &mut Found) -> Result<Enforced, 
             Tcp::Ports(&dialled)
         }
     };
-    let landlock = landlock::restrict(&order.profile, tcp).map_err(|error| match &error {
+    landlock::restrict(&order.profile, tcp).map_err(|error| match &error {
         LandlockError::Path { error: io, .. }
             if io.kind() == std::io::ErrorKind::PermissionDenied
                 && rustix::process::geteuid().is_root() =>
@@ -280,9 +280,7 @@ fn restrict(order: &Order, is_own: bool, found: &mut Found) -> Result<Enforced, 
             ))
         }
         _ => stop(error),
-    })?;
-    found.gaps.extend(landlock.gaps.iter().cloned());
-    Ok(landlock)
+    })
 }
 
 fn filter(order: &Order, plan: &Plan, found: &mut Found) -> Result<Option<Seccomp>, Stop> {

@@ -30,7 +30,7 @@ pub(crate) struct Report {
     pub(crate) no_capabilities: bool,
     /// Whether no program can gain privileges.
     pub(crate) no_new_privs: bool,
-    /// What this machine could not enforce, those of Landlock among it.
+    /// What this machine could not enforce besides the gaps of Landlock.
     pub(crate) gaps: Vec<String>,
     /// What was tried under the restrictions, and refused as it should be.
     pub(crate) self_tests: Vec<String>,

@@ -16,7 +16,7 @@ use crate::confine::seccomp::{self, Metadata, Network, Plan};
 pub(super) fn landlock() -> Landlock {
     in_a_thread(|| {
         let was_open = can_list_root();
-        let enforced = match landlock::restrict(&nothing(), Tcp::Denied) {
+        let enforced = match landlock::restrict(&Profile::default(), Tcp::Denied) {
             Ok(enforced) => enforced,
             Err(LandlockError::Unavailable) => return Landlock::Unavailable,
             Err(LandlockError::TooOld { abi, gaps }) => return Landlock::TooOld { abi, gaps },
@@ -66,20 +66,6 @@ fn in_a_thread<T: Send + 'static>(trial: fn() -> T) -> io::Result<T> {
 
 fn can_list_root() -> bool {
     std::fs::read_dir("/").is_ok()
-}
-
-/// Of a server that may reach nothing.
-fn nothing() -> Profile {
-    Profile {
-        program: String::new(),
-        rules: Vec::new(),
-        skipped: Vec::new(),
-        kept_variables: Vec::new(),
-        set_variables: Vec::new(),
-        best_effort: false,
-        shared_cache: false,
-        unix_sockets: false,
-    }
 }
 
 #[cfg(test)]

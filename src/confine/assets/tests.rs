@@ -53,7 +53,7 @@ fn is_kept(what: What, path: &str, name: &str) {
             assert!(error.contains(&expected), "{root}: {error}");
         }
     }
-    for root in ["/home/u/notes", "/work", "/home/u/x"] {
+    for root in ["/home/u/notes", "/proj", "/home/u/x"] {
         check(&machine, &assets, root, true).unwrap();
     }
 }

@@ -77,12 +77,12 @@ fn path_is_searched_as_exec_does() {
     let mut machine = machine();
     machine
         .file("/none/tool", b"")
-        .program("/srv/tool", &program(None))
+        .program("/proj/tool", &program(None))
         .program("/usr/bin/tool", &program(None));
     // An entry that may not be executed is passed over; the empty one is the
     // working directory.
-    assert_eq!(paths(&machine, "tool"), ["/srv/tool"]);
-    assert_eq!(paths(&machine, "./tool"), ["/srv/tool"]);
+    assert_eq!(paths(&machine, "tool"), ["/proj/tool"]);
+    assert_eq!(paths(&machine, "./tool"), ["/proj/tool"]);
     assert_eq!(paths(&machine, "../usr/bin/tool"), ["/usr/bin/tool"]);
     machine.file("/none/only", b"");
     assert_eq!(

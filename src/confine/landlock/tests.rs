@@ -70,12 +70,7 @@ impl Tree {
         Profile {
             program: "/bin/sh".to_owned(),
             rules,
-            skipped: Vec::new(),
-            kept_variables: Vec::new(),
-            set_variables: Vec::new(),
-            best_effort: false,
-            shared_cache: false,
-            unix_sockets: false,
+            ..Profile::default()
         }
     }
 }

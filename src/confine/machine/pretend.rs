@@ -24,16 +24,16 @@ enum Entry {
 }
 
 impl Pretend {
-    /// With `/`, and `/srv` to work in.
+    /// With `/`, and `/proj` to work in.
     pub(crate) fn new() -> Self {
         let mut machine = Self {
             entries: BTreeMap::new(),
             variables: BTreeMap::new(),
-            directory: "/srv".into(),
+            directory: "/proj".into(),
             mounts: vec!["/".into()],
             ids: BTreeMap::new(),
         };
-        machine.dir("/srv");
+        machine.dir("/proj");
         machine
     }
 

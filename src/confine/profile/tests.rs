@@ -261,26 +261,26 @@ fn node_gets_the_runtime_with_links_followed_and_absences_listed() {
 fn an_installation_elsewhere_brings_its_libraries() {
     let mut machine = machine();
     machine
-        .file("/srv/.venv/pyvenv.cfg", b"")
-        .link("/srv/.venv/bin/python", "/home/u/py/bin/python3.13")
-        .program("/srv/.venv/bin/tool", b"#!/srv/.venv/bin/python\n");
+        .file("/proj/.venv/pyvenv.cfg", b"")
+        .link("/proj/.venv/bin/python", "/home/u/py/bin/python3.13")
+        .program("/proj/.venv/bin/tool", b"#!/proj/.venv/bin/python\n");
     let profile = build(&machine, &with(Preset::Python), ".venv/bin/tool").unwrap();
-    assert_eq!(profile.program, "/srv/.venv/bin/tool");
-    for path in ["/srv/.venv", "/home/u/py/lib", "/home/u/py/bin"] {
+    assert_eq!(profile.program, "/proj/.venv/bin/tool");
+    for path in ["/proj/.venv", "/home/u/py/lib", "/home/u/py/bin"] {
         assert_eq!(access(&profile, path), Some(Access::ReadExecute), "{path}");
     }
-    assert_eq!(access(&profile, "/srv"), None);
+    assert_eq!(access(&profile, "/proj"), None);
     assert_eq!(access(&profile, "/home/u/py"), None);
 
     machine
         .program(
-            "/srv/node_modules/pkg/dist/index.js",
+            "/proj/node_modules/pkg/dist/index.js",
             b"#!/usr/bin/env node\n",
         )
-        .link("/srv/node_modules/.bin/pkg", "../pkg/dist/index.js");
+        .link("/proj/node_modules/.bin/pkg", "../pkg/dist/index.js");
     let profile = build(&machine, &with(Preset::Node), "node_modules/.bin/pkg").unwrap();
     assert_eq!(
-        access(&profile, "/srv/node_modules"),
+        access(&profile, "/proj/node_modules"),
         Some(Access::ReadExecute)
     );
 

@@ -12,13 +12,7 @@ fn order(network: Wanted) -> Order {
         namespace: true,
         profile: Profile {
             program: "/bin/true".to_owned(),
-            rules: Vec::new(),
-            skipped: Vec::new(),
-            kept_variables: Vec::new(),
-            set_variables: Vec::new(),
-            best_effort: false,
-            shared_cache: false,
-            unix_sockets: false,
+            ..Profile::default()
         },
         network,
         metadata: Metadata::Denied,

@@ -42,13 +42,7 @@ impl Asked {
         Self {
             profile: Profile {
                 program: program.to_owned(),
-                rules: Vec::new(),
-                skipped: Vec::new(),
-                kept_variables: Vec::new(),
-                set_variables: Vec::new(),
-                best_effort: false,
-                shared_cache: false,
-                unix_sockets: false,
+                ..Profile::default()
             },
             network: Wanted::Denied,
             limits: Limits::default(),

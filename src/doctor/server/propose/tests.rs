@@ -16,9 +16,9 @@ fn machine() -> Pretend {
         .program("/usr/bin/uvx", b"")
         .program("/usr/bin/npx", b"#!/usr/bin/node\n")
         .program("/usr/bin/sh", b"")
-        .program("/srv/serve", b"#!/usr/bin/node\n")
-        .program("/srv/run.sh", b"#!/usr/bin/sh\n")
-        .program("/srv/small", b"");
+        .program("/proj/serve", b"#!/usr/bin/node\n")
+        .program("/proj/run.sh", b"#!/usr/bin/sh\n")
+        .program("/proj/small", b"");
     machine
 }
 
@@ -53,8 +53,8 @@ fn the_preset_follows_from_the_program_and_what_runs_it() {
         ("python3", Some("python")),
         ("uvx", Some("uvx")),
         ("npx", Some("npx")),
-        ("/srv/serve", Some("node")),
-        ("/srv/small", Some("static")),
+        ("/proj/serve", Some("node")),
+        ("/proj/small", Some("static")),
         ("missing", None),
     ] {
         let command = command(&[program]);
@@ -65,7 +65,7 @@ fn the_preset_follows_from_the_program_and_what_runs_it() {
         };
         assert_eq!(clues.preset().preset.as_deref(), expected, "{program}");
     }
-    let command = command(&["/srv/run.sh"]);
+    let command = command(&["/proj/run.sh"]);
     let clues = Clues {
         machine: &machine,
         command: &command,
@@ -73,7 +73,7 @@ fn the_preset_follows_from_the_program_and_what_runs_it() {
     };
     let asked = clues.preset();
     assert!(asked.exec_support);
-    assert_eq!(asked.read, [PathBuf::from("/srv/run.sh")]);
+    assert_eq!(asked.read, [PathBuf::from("/proj/run.sh")]);
 }
 
 /// SPEC [DOCTOR-11].
@@ -81,8 +81,8 @@ fn the_preset_follows_from_the_program_and_what_runs_it() {
 fn arguments_are_granted_as_they_are_used() {
     let mut machine = machine();
     machine
-        .file("/srv/a/node_modules/x/node_modules/y/index.js", b"")
-        .file("/srv/notes/n.txt", b"")
+        .file("/proj/a/node_modules/x/node_modules/y/index.js", b"")
+        .file("/proj/notes/n.txt", b"")
         .file("/data/db", b"")
         .file("/data/unused", b"");
     let command = command(&[
@@ -96,8 +96,8 @@ fn arguments_are_granted_as_they_are_used() {
         "",
     ]);
     let plain = seen(&[
-        ("/srv/a/node_modules/x/node_modules/y/index.js", READ, NO),
-        ("/srv/notes", LOOK, NO),
+        ("/proj/a/node_modules/x/node_modules/y/index.js", READ, NO),
+        ("/proj/notes", LOOK, NO),
         ("/data/db", WRITE, NO),
     ]);
     let granted = |plain| {
@@ -117,14 +117,14 @@ fn arguments_are_granted_as_they_are_used() {
     assert_eq!(
         granted(Some(&plain)),
         (
-            "/srv/a/node_modules /srv/notes".to_owned(),
+            "/proj/a/node_modules /proj/notes".to_owned(),
             "/data/db".to_owned()
         )
     );
     // Where nothing could be seen, all that exist.
     assert_eq!(
         granted(None).0,
-        "/srv/a/node_modules /data/db /srv/notes /data/unused"
+        "/proj/a/node_modules /data/db /proj/notes /data/unused"
     );
 }
 
